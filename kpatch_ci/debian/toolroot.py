@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The tool root: compilers, Kbuild's tools and QEMU of one pinned Debian suite, the same on every host.
+
+It is a directory of unpacked packages, entered with bubblewrap: what runs in it sees the tools read-only, the
+directories that it was given, an empty /tmp, and no network. So a Debian 12 laptop and a Debian 13 runner compile with
+the same compiler and boot with the same QEMU, and a patch's build can write nowhere but into its own output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kpatch_ci.debian.apt import AptRoot, Archives, extract
+from kpatch_ci.model.digest import digest
+from kpatch_ci.model.errors import InfrastructureError
+from kpatch_ci.process import run
+from kpatch_ci.store.atomic import write_text
+from kpatch_ci.store.cache import locked
+
+BASE = (
+    "base-files", "bash", "coreutils", "dash", "diffutils", "findutils", "grep", "gzip", "hostname", "libc-bin", "mawk",
+    "perl", "python3-minimal", "sed", "tar", "util-linux",
+)  # fmt: skip
+KBUILD = (
+    "bc", "bison", "cpio", "flex", "gcc", "gcc-aarch64-linux-gnu", "git", "kmod", "libc6-dev", "libc6-dev-arm64-cross",
+    "libelf-dev", "libssl-dev", "make", "patch", "xz-utils", "zstd",
+)  # fmt: skip
+EMULATORS = ("qemu-system-arm", "qemu-system-x86")
+PACKAGES = BASE + KBUILD + EMULATORS
+
+LAYOUT = 1
+"""Raise it when what is done to the unpacked packages changes."""
+_LINKS = {"usr/bin/awk": "mawk", "usr/bin/sh": "dash"}
+PROBE_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRoot:
+    """An unpacked tool root. ``fingerprint`` is a digest of every package's name and version."""
+
+    path: Path
+    suite: str
+    fingerprint: str
+    versions: Mapping[str, str]
+    """Package name -> version."""
+
+    def argv(
+        self,
+        command: Sequence[str | Path],
+        *,
+        read: Sequence[Path] = (),
+        write: Sequence[Path] = (),
+        mounts: Sequence[tuple[Path, str]] = (),
+        cwd: Path | str | None = None,
+        env: Mapping[str, str] | None = None,
+        bwrap: str = "bwrap",
+    ) -> list[str]:
+        """Command line that runs ``command`` in the tool root.
+
+        ``read`` and ``write`` are visible at their own paths; ``mounts`` are (host path, path inside), read-only. There
+        is no network and nothing else of the host.
+        """
+        args = [bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"]
+        args += ["--ro-bind", str(self.path / "usr"), "/usr", "--ro-bind", str(self.path / "etc"), "/etc"]
+        for name in ("bin", "sbin", "lib", "lib64"):
+            args += ["--symlink", f"usr/{name}", f"/{name}"]
+        args += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108 (inside the sandbox)
+        for path in read:
+            args += ["--ro-bind", str(path), str(path)]
+        for outside, inside in mounts:
+            args += ["--ro-bind", str(outside), inside]
+        for path in write:
+            args += ["--bind", str(path), str(path)]
+        if cwd is not None:
+            args += ["--chdir", str(cwd)]
+        settings = {"PATH": "/usr/bin:/usr/sbin", "HOME": "/tmp", "LC_ALL": "C.UTF-8", "TZ": "UTC", **(env or {})}  # noqa: S108
+        for key, value in sorted(settings.items()):
+            args += ["--setenv", key, value]
+        return [*args, "--", *(str(c) for c in command)]
+
+
+def toolroot_place(cache: Path, suite: str) -> Path:
+    """Where the tool root of a suite is or would be."""
+    return cache / "tools" / f"{suite}-{digest([LAYOUT, suite, PACKAGES, _LINKS])[:12]}"
+
+
+def find_toolroot(cache: Path, suite: str) -> ToolRoot | None:
+    """The tool root, when it is there and whole."""
+    place = toolroot_place(cache, suite)
+    try:
+        versions = json.loads((place / "packages.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return ToolRoot(place, suite, digest(versions), versions)
+
+
+def make_toolroot(cache: Path, suite: str, archives: Archives) -> ToolRoot:
+    """The tool root of ``suite``, made when it is not there. Raises InfrastructureError."""
+    place = toolroot_place(cache, suite)
+    with locked(place):
+        found = find_toolroot(cache, suite)
+        if found:
+            return found
+        shutil.rmtree(place, ignore_errors=True)
+        apt = AptRoot(
+            place.with_name(place.name + ".apt"),
+            arch="amd64",
+            suites=(suite, f"{suite}-updates", f"{suite}-security"),
+            archives=archives,
+        )
+        try:
+            apt.update()
+            packages = apt.download(PACKAGES)
+            extract(packages, place)
+        finally:
+            apt.forget()
+        for name, target in _LINKS.items():
+            link = place / name
+            link.unlink(missing_ok=True)
+            link.symlink_to(target)
+        write_text(place / "packages.json", json.dumps({p.name: p.version for p in packages}, indent=1))
+    made = find_toolroot(cache, suite)
+    if made is None:
+        raise InfrastructureError(f"{place} vanished while it was made")
+    return made
+
+
+def check_sandbox(root: ToolRoot) -> None:
+    """Run `true` in the tool root. Raises InfrastructureError that says why this machine cannot."""
+    done = run(root.argv(["true"]), timeout=PROBE_TIMEOUT)
+    if done.ok:
+        return
+    hint = "kernel namespaces are needed: outside a container they are there by default"
+    if os.path.exists("/.dockerenv") or os.path.exists("/run/.containerenv"):  # noqa: PTH110
+        hint = "this container has no namespaces: start it with --privileged, or with --security-opt seccomp=unconfined"
+    raise InfrastructureError("cannot enter the build sandbox with bubblewrap", log=done.output, hint=hint)

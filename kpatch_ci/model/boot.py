@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boots: one guest brought up under one boot seed, checked, and stopped as a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kpatch_ci.model.status import Status
+
+
+@dataclass(frozen=True, slots=True)
+class BootResult:
+    """One boot of one arm. ``facts`` is what the guest reported of itself; ``differences`` what in it contradicts the machine file."""
+
+    status: Status
+    arm: str
+    arch: str
+    machine: str
+    boot_seed: int
+    key: str
+    seconds: float
+    cached: bool
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    differences: tuple[str, ...] = ()
+    snapshot: Path | None = None
+    snapshot_digest: str = ""
+    console: Path | None = None
+    qemu_argv: tuple[str, ...] = ()
+    reason: str = ""
+    log_tail: str = ""
+    reproduce: str = ""

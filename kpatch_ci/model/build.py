@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Trees and builds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kpatch_ci.model.status import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Kernel source at a known state: a git tree object in a repository on this machine."""
+
+    label: str
+    """What the user called it: ``debian:6.1``, a path with a ref, ..."""
+    release: str
+    """Kernel version from its Makefile, such as ``6.1.140``."""
+    repo: Path
+    """Git directory that holds the objects."""
+    commit: str
+    tree_id: str
+    origin: str
+    """Where it came from and how that was verified (package version and checksum, or ref)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigMiss:
+    """A requested symbol that is not in the final .config as asked."""
+
+    symbol: str
+    wanted: str
+    got: str
+    reason: str
+    """The unmet dependency, in Kconfig's words."""
+    where: str
+    """Fragment file and line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One compiler, linker or Kbuild message."""
+
+    path: str
+    line: int
+    severity: str
+    """``warning`` or ``error``."""
+    text: str
+    option: str = ""
+    """Such as ``-Wunused-variable``."""
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """What tells two messages apart: content, not position, for a patch moves lines."""
+        return (self.path, self.severity, self.text, self.option)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One thing that a series adds, looked up in both arms' images."""
+
+    kind: str
+    """``symbol``, ``sysctl`` or ``sched_feature``."""
+    name: str
+    in_patched: bool
+    in_baseline: bool
+
+    @property
+    def holds(self) -> bool:
+        """Only what is in patched and not in baseline proves anything."""
+        return self.in_patched and not self.in_baseline
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """One arm on one architecture. ``artifact`` is a directory: image, config, System.map, modules/, build.log; None unless passed."""
+
+    status: Status
+    arm: str
+    arch: str
+    tree_id: str
+    key: str
+    seconds: float
+    objects: int
+    """Object files compiled by this build (not those it took from the baseline)."""
+    cached: bool
+    release: str = ""
+    image_digest: str = ""
+    config_digest: str = ""
+    artifact: Path | None = None
+    log: Path | None = None
+    warnings: tuple[Diagnostic, ...] = ()
+    misses: tuple[ConfigMiss, ...] = ()
+    reason: str = ""
+    log_tail: str = ""
+    reproduce: str = ""
+    """Command that does this build by hand."""
+    fingerprint: Mapping[str, str] | None = None

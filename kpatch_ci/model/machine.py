@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Machines: what a guest consists of, as told by a file in qemu/."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """CPUs that share a cluster, and their relative capacity (0..1024) where the architecture has such a notion."""
+
+    name: str
+    cpus: tuple[int, ...]
+    capacity: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One file in qemu/."""
+
+    name: str
+    description: str
+    arch: str
+    qemu_machine: str
+    """QEMU's -machine."""
+    cpu: str
+    """QEMU's -cpu."""
+    memory_mib: int
+    clusters: tuple[Cluster, ...]
+    icount_shift: int
+    """One guest instruction lasts 2**icount_shift ns of virtual time."""
+    kernel_args: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def cpus(self) -> int:
+        """Number of CPUs."""
+        return sum(len(c.cpus) for c in self.clusters)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a run found: the one view-model that every report is written from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kpatch_ci.model.boot import BootResult
+from kpatch_ci.model.build import BuildResult, Diagnostic, Proof
+from kpatch_ci.model.comparison import Comparison
+from kpatch_ci.model.series import ApplyResult
+from kpatch_ci.model.status import Mode, Status
+from kpatch_ci.model.workload import Replicate
+
+SCHEMA = "kpatch-ci/result/1"
+
+
+@dataclass(frozen=True, slots=True)
+class ArmResult:
+    """Baseline or patched on one architecture: its build, its boots (one a boot seed), its replicates."""
+
+    build: BuildResult
+    boots: tuple[BootResult, ...] = ()
+    replicates: tuple[Replicate, ...] = ()
+
+    @property
+    def boot_status(self) -> Status:
+        """Worst status of the boots; skipped where there is none."""
+        return worst(tuple(b.status for b in self.boots)) if self.boots else Status.SKIPPED
+
+
+@dataclass(frozen=True, slots=True)
+class ArchResult:
+    """A series on one architecture. ``comparisons`` holds primary figures first, then cases, then counters."""
+
+    arch: str
+    machine: str
+    apply: ApplyResult
+    baseline: ArmResult | None
+    patched: ArmResult | None
+    new_warnings: tuple[Diagnostic, ...] = ()
+    proofs: tuple[Proof, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    status: Status = Status.PASSED
+    """Failed: does not apply, build or boot, an arm's workload failed, or a primary figure regressed beyond the threshold."""
+    reason: str = ""
+    reproduce: str = ""
+
+    @property
+    def primaries(self) -> tuple[Comparison, ...]:
+        """One figure a workload: what carries the verdict."""
+        return tuple(c for c in self.comparisons if c.primary)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesResult:
+    """A series on every architecture."""
+
+    name: str
+    title: str
+    notes: str
+    arches: tuple[ArchResult, ...]
+
+    @property
+    def status(self) -> Status:
+        """Worst of its architectures."""
+        return worst(tuple(a.status for a in self.arches))
+
+
+@dataclass(frozen=True, slots=True)
+class StageTime:
+    """Why a stage ran or was reused, and how long it took (`explain`)."""
+
+    stage: str
+    key: str
+    cached: bool
+    seconds: float
+    why: str
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """A whole run."""
+
+    run_id: str
+    started: str
+    """UTC, ISO 8601."""
+    seconds: float
+    profile: str
+    mode: Mode
+    tree: Mapping[str, str]
+    """label, release, commit, tree id, origin."""
+    fingerprint: Mapping[str, Any]
+    series: tuple[SeriesResult, ...]
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    stages: tuple[StageTime, ...] = ()
+    command: str = ""
+    """What reproduces it."""
+
+    @property
+    def status(self) -> Status:
+        """Worst of its series; error where there is none."""
+        return worst(tuple(s.status for s in self.series)) if self.series else Status.ERROR
+
+
+def worst(statuses: tuple[Status, ...]) -> Status:
+    """Error beats failed beats skipped beats passed."""
+    for status in (Status.ERROR, Status.FAILED, Status.SKIPPED):
+        if status in statuses:
+            return status
+    return Status.PASSED
