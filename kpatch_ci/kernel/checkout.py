@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Working trees for builds: the baseline is checked out once, a patched one is hard links to it plus what differs.
+
+Unchanged files keep their time stamps, so that make rebuilds what the patch touches and nothing else.
+Builds see these trees read-only.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from kpatch_ci.kernel.git import open_repo
+from kpatch_ci.model.build import Tree
+from kpatch_ci.model.errors import InfrastructureError
+from kpatch_ci.process import run
+from kpatch_ci.store.atomic import disk_errors
+from kpatch_ci.store.cache import locked
+
+COPY_TIMEOUT = 600.0
+
+
+def source_place(cache: Path, tree_id: str) -> Path:
+    """Where the working tree of a git tree is or would be."""
+    return cache / "src" / tree_id[:16]
+
+
+def checkout(cache: Path, tree: Tree) -> Path:
+    """The baseline's working tree, complete; made when it is not there."""
+    place = source_place(cache, tree.tree_id)
+    with locked(place), disk_errors(place):
+        if place.is_dir():
+            return place
+        work = _fresh(place)
+        repo = open_repo(tree.repo)
+        with (
+            tempfile.TemporaryDirectory(dir=place.parent, prefix=".index-") as scratch,
+            repo.git.custom_environment(GIT_INDEX_FILE=f"{scratch}/index"),
+        ):
+            repo.git.read_tree(tree.tree_id)
+            repo.git.execute(
+                ["git", f"--git-dir={tree.repo}", f"--work-tree={work}", "checkout-index", "--all", "--force"]
+            )
+        work.rename(place)
+    return place
+
+
+def checkout_patched(cache: Path, tree: Tree, tree_id: str) -> Path:
+    """A patched working tree beside the baseline's: hard links, with the files that differ written anew."""
+    place = source_place(cache, tree_id)
+    if tree_id == tree.tree_id:
+        return checkout(cache, tree)
+    base = checkout(cache, tree)
+    with locked(place), disk_errors(place):
+        if place.is_dir():
+            return place
+        work = _fresh(place)
+        work.rmdir()
+        done = run(["cp", "-al", base, work], timeout=COPY_TIMEOUT)
+        if not done.ok:
+            raise InfrastructureError(f"cannot link the source tree: {done.explain()}", log=done.output)
+        _write_changes(tree, tree_id, work)
+        work.rename(place)
+    return place
+
+
+def _fresh(place: Path) -> Path:
+    work = place.with_name(f".new-{place.name}")
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    return work
+
+
+def _write_changes(tree: Tree, tree_id: str, work: Path) -> None:
+    repo = open_repo(tree.repo)
+    raw = repo.git.execute(
+        ["git", "diff-tree", "-r", "-z", "--no-renames", tree.tree_id, tree_id], strip_newline_in_stdout=False
+    )
+    fields = str(raw).split("\0")
+    for meta, name in zip(fields[0::2], fields[1::2], strict=False):
+        _, mode, _, blob, status = meta.split(" ")
+        target = work / name
+        target.unlink(missing_ok=True)  # never write through a hard link
+        if status == "D":
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        data = repo.odb.stream(bytes.fromhex(blob)).read()
+        if mode == "120000":
+            target.symlink_to(os.fsdecode(data))
+            continue
+        target.write_bytes(data)
+        target.chmod(0o755 if mode == "100755" else 0o644)
+
+
+def remove_source(cache: Path, tree_id: str) -> None:
+    """Remove a working tree, if it is there."""
+    shutil.rmtree(source_place(cache, tree_id), ignore_errors=True)

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernel trees: a Debian release's source, a git repository with a ref, or a directory; each becomes a git tree.
+
+    debian:6.1            linux-source-6.1 of the Debian suite that has it
+    PATH or PATH@REF      a git repository (its HEAD, or REF), or a plain directory
+    URL@REF               a remote repository; only REF is fetched
+
+Nothing is fetched or imported twice, and nothing is ever written into the user's own repository.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+import git
+
+from kpatch_ci.debian.apt import AptRoot, Archives, Package, extract
+from kpatch_ci.debian.toolroot import ToolRoot
+from kpatch_ci.kernel.git import IDENTITY, ISOLATED, import_tar, kernel_release, make_bare, open_repo
+from kpatch_ci.model.build import Tree
+from kpatch_ci.model.digest import digest
+from kpatch_ci.model.errors import InfrastructureError, UserError
+from kpatch_ci.process import PIPE, Process
+from kpatch_ci.store.atomic import write_text
+from kpatch_ci.store.cache import locked
+
+SUITES = {"5.10": "bullseye", "6.1": "bookworm", "6.12": "trixie"}
+"""Debian release that carries a kernel version as its own; others are looked for in NEWER."""
+NEWER = ("trixie-backports", "forky", "sid")
+IMPORT_VERSION = 1
+_REMOTE = re.compile(r"^(https?|git|ssh|file)://|^[\w.-]+@[\w.-]+:")
+
+
+class TreeCache:
+    """Kernel trees below ``<cache>/trees``, by what they were asked as."""
+
+    def __init__(self, cache: Path, tools: ToolRoot, archives: Archives) -> None:
+        self.root = cache / "trees"
+        self.tools = tools
+        self.archives = archives
+
+    def will_fetch(self, spec: str) -> bool:
+        """Whether ``get`` will take a while: a Debian tree that is not here yet, or a remote one."""
+        if spec.startswith("debian:"):
+            return _read(self._debian_place(spec.removeprefix("debian:"))) is None
+        return bool(_REMOTE.match(spec))
+
+    def _debian_place(self, version: str) -> Path:
+        return self.root / f"debian-{version}-{IMPORT_VERSION}"
+
+    def get(self, spec: str) -> Tree:
+        """The tree that ``spec`` names. Raises UserError (no such thing) or InfrastructureError (cannot fetch it)."""
+        if spec.startswith("debian:"):
+            return self._debian(spec)
+        where, _, ref = spec.rpartition("@") if "@" in Path(spec).name else (spec, "", "")
+        if _REMOTE.match(spec):
+            return self._remote(spec, where, ref or "HEAD")
+        path = Path(where).expanduser().absolute()
+        if not path.is_dir():
+            raise UserError(
+                f"no such tree: {spec}", where="tree", expected="debian:X.Y, a git repository[@ref], or a directory"
+            )
+        if (path / ".git").exists() or (path / "objects").is_dir():
+            return self._local(spec, path, ref or "HEAD")
+        return self._directory(spec, path)
+
+    def _debian(self, spec: str) -> Tree:
+        version = spec.removeprefix("debian:")
+        if not re.fullmatch(r"\d+\.\d+", version):
+            raise UserError(f"'{spec}' names no kernel version", where="tree", expected="such as debian:6.1")
+        place = self._debian_place(version)
+        with locked(place):
+            known = _read(place)
+            if known:
+                return known
+            shutil.rmtree(place, ignore_errors=True)
+            suite = SUITES.get(version)
+            suites = (suite, f"{suite}-security") if suite else NEWER
+            apt = AptRoot(place.with_name(place.name + ".apt"), arch="amd64", suites=suites, archives=self.archives)
+            try:
+                apt.update()
+                package = self._find(apt, version)
+                return self._import(place, spec, package)
+            finally:
+                apt.forget()
+
+    def _find(self, apt: AptRoot, version: str) -> Package:
+        name = f"linux-source-{version}"
+        offered = apt.versions(r"linux-source-\d+\.\d+")
+        if name not in offered:
+            there = ", ".join(sorted({*(n.removeprefix("linux-source-") for n in offered), *SUITES}))
+            raise UserError(f"Debian packages no linux {version}", where="tree", expected=f"one of {there}")
+        return apt.download_only(name)
+
+    def _import(self, place: Path, spec: str, package: Package) -> Tree:
+        unpacked = place.with_name(place.name + ".deb")
+        try:
+            extract([package], unpacked)
+            archive = next((unpacked / "usr/src").glob("linux-source-*.tar.xz"), None)
+            if archive is None:
+                raise InfrastructureError(f"{package.path.name} holds no linux-source tar")
+            repo = make_bare(place)
+            commit = self._import_xz(repo, archive, f"linux-source {package.version}")
+        finally:
+            shutil.rmtree(unpacked, ignore_errors=True)
+        origin = f"{package.name} {package.version}, sha256 {package.sha256}"
+        return _write(place, _describe(repo, spec, commit, origin))
+
+    def _import_xz(self, repo: git.Repo, archive: Path, message: str) -> str:
+        argv = self.tools.argv(["xz", "-dc", archive], read=[archive])
+        with Process(argv, stdout=PIPE) as process:
+            commit = import_tar(repo, process.stdout, message)
+            if process.wait(60) != 0:
+                raise InfrastructureError(f"xz cannot unpack {archive.name}")
+        return commit
+
+    def _local(self, spec: str, path: Path, ref: str) -> Tree:
+        """Borrow the objects of a repository on this machine; what is written goes to our own."""
+        theirs = open_repo(path)
+        try:
+            commit = str(theirs.git.rev_parse("--verify", f"{ref}^{{commit}}"))
+        except git.GitCommandError as error:
+            raise UserError(f"{path} has no ref '{ref}'", where="tree", expected=_some_refs(theirs)) from error
+        place = self.root / f"git-{digest(str(theirs.common_dir))[:12]}"
+        with locked(place):
+            repo = make_bare(place)
+            objects = Path(theirs.common_dir).absolute() / "objects"
+            write_text(Path(repo.git_dir) / "objects/info/alternates", f"{objects}\n")
+        return _describe(repo, spec, commit, f"{ref} = {commit}")
+
+    def _remote(self, spec: str, url: str, ref: str) -> Tree:
+        place = self.root / f"remote-{digest(url)[:12]}"
+        with locked(place):
+            repo = make_bare(place)
+            try:
+                repo.git.fetch("--depth=1", "--no-tags", "--force", url, f"{ref}:refs/kpatch-ci/{digest(ref)[:12]}")
+            except git.GitCommandError as error:
+                raise InfrastructureError(f"cannot fetch '{ref}' from {url}", log=str(error.stderr).strip()) from error
+            commit = str(repo.git.rev_parse(f"refs/kpatch-ci/{digest(ref)[:12]}^{{commit}}"))
+        return _describe(repo, spec, commit, f"{url} {ref} = {commit}")
+
+    def _directory(self, spec: str, path: Path) -> Tree:
+        """Import a plain directory as it is now; git's index in the cache makes the next time quick."""
+        place = self.root / f"dir-{digest(str(path))[:12]}"
+        with locked(place):
+            repo = make_bare(place)
+            index = {"GIT_INDEX_FILE": str(place / "directory-index")}
+            with repo.git.custom_environment(**ISOLATED, **IDENTITY, **index):
+                repo.git.execute(["git", f"--git-dir={place}", f"--work-tree={path}", "-C", str(path), "add", "-A", "-f", "."])
+                tree_id = str(repo.git.write_tree())
+                commit = str(repo.git.commit_tree(tree_id, "-m", f"directory {path.name}"))
+        return _describe(repo, spec, commit, f"directory as of its content, tree {tree_id}")
+
+
+def _some_refs(repo: git.Repo) -> str:
+    names = [head.name for head in repo.heads][:5] + [tag.name for tag in repo.tags][-5:]
+    return f"such as {', '.join(names)}" if names else "it has no branch or tag"
+
+
+def _describe(repo: git.Repo, label: str, commit: str, origin: str) -> Tree:
+    tree_id = str(repo.git.rev_parse(f"{commit}^{{tree}}"))
+    return Tree(label, kernel_release(repo, commit), Path(repo.git_dir), commit, tree_id, origin)
+
+
+def _write(place: Path, tree: Tree) -> Tree:
+    write_text(place / "tree.json", json.dumps({**asdict(tree), "repo": None}, indent=1))
+    return tree
+
+
+def _read(place: Path) -> Tree | None:
+    try:
+        fields = json.loads((place / "tree.json").read_text())
+        return Tree(**{**fields, "repo": place})
+    except (OSError, ValueError, TypeError):
+        return None

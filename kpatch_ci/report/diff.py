@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two result documents beside each other (``kpatch-ci compare``): what was measured under what, and which figures differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kpatch_ci.report.clean import one_line
+from kpatch_ci.report.schema import ComparisonDoc, Document
+from kpatch_ci.report.view import every_arch, figure, mean, percent
+
+Key = tuple[str, str, str, str, str]
+ABSENT = "(absent)"
+
+
+@dataclass(frozen=True, slots=True)
+class InputDifference:
+    """Something that figures depend on and that the two runs do not share. ``key`` is flattened: ``qemu.version``."""
+
+    key: str
+    a: str
+    b: str
+    expected: bool = False
+    """The patched image: that one differs is often the point of comparing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """One metric of one case in both documents; None where one has not got it.
+
+    ``*_percent``: b against a, raw (positive is more).
+    """
+
+    series: str
+    arch: str
+    workload: str
+    case: str
+    metric: str
+    identical: bool
+    """The very same samples under the same seeds, and the same verdict."""
+    a: ComparisonDoc | None
+    b: ComparisonDoc | None
+
+    @property
+    def baseline_percent(self) -> float | None:
+        """Difference of the baseline means."""
+        return _change(self.a.baseline, self.b.baseline) if self.a and self.b else None
+
+    @property
+    def patched_percent(self) -> float | None:
+        """Difference of the patched means."""
+        return _change(self.a.patched, self.b.patched) if self.a and self.b else None
+
+    @property
+    def verdicts(self) -> tuple[str, str]:
+        """What each document says."""
+        return (str(self.a.verdict) if self.a else ABSENT, str(self.b.verdict) if self.b else ABSENT)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentDiff:
+    """All that compare_documents() found."""
+
+    inputs: tuple[InputDifference, ...]
+    rows: tuple[RowDifference, ...]
+    statuses: tuple[InputDifference, ...]
+    """Series and architectures (``series.arch``) that ended differently or are in one document only."""
+
+    @property
+    def comparable(self) -> bool:
+        """Whether figures may be set beside each other: nothing but patched images differs."""
+        return all(i.expected for i in self.inputs)
+
+    @property
+    def identical(self) -> bool:
+        """Whether both hold the same figures under the same inputs."""
+        return not self.inputs and not self.statuses and all(r.identical for r in self.rows)
+
+
+def compare_documents(a: Document, b: Document) -> DocumentDiff:
+    """Every (series, arch, workload, case, metric) of either document, and every input in which they differ. Pure."""
+    rows_a, rows_b = _rows(a), _rows(b)
+    keys = dict.fromkeys((*rows_a, *rows_b))
+    rows = tuple(
+        RowDifference(*k, _identical(rows_a.get(k), rows_b.get(k)), rows_a.get(k), rows_b.get(k)) for k in keys
+    )
+    parts = tuple(d for d in _differences(_part_inputs(a), _part_inputs(b)) if ABSENT not in (d.a, d.b))
+    inputs = (*_differences(_run_inputs(a), _run_inputs(b)), *parts)
+    return DocumentDiff(inputs, rows, _differences(_statuses(a), _statuses(b)))
+
+
+def flatten(value: Any, prefix: str = "") -> dict[str, str]:
+    """Leaves of nested mappings and sequences under dotted keys, as text."""
+    if isinstance(value, Mapping):
+        pairs = [(str(k), v) for k, v in sorted(value.items(), key=lambda item: str(item[0]))]
+    elif isinstance(value, list | tuple) and any(isinstance(v, Mapping | list | tuple) for v in value):
+        pairs = [(str(n), v) for n, v in enumerate(value)]
+    else:
+        return {prefix: " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)}
+    return {k: v for key, child in pairs for k, v in flatten(child, f"{prefix}.{key}" if prefix else key).items()}
+
+
+def diff_text(diff: DocumentDiff, name_a: str = "A", name_b: str = "B") -> str:
+    """``diff`` for a person: unlike inputs first, then what differs, then a count of what does not."""
+    lines: list[str] = []
+    if diff.inputs:
+        lines.append(
+            "These runs differ in what they measured with:" if not diff.comparable else "The patched kernels differ:"
+        )
+        lines += [f"  {one_line(i.key)}: {name_a} {one_line(i.a)}, {name_b} {one_line(i.b)}" for i in diff.inputs]
+    lines += [f"{one_line(s.key)}: {name_a} {s.a}, {name_b} {s.b}" for s in diff.statuses]
+    changed = [r for r in diff.rows if not r.identical]
+    for row in changed:
+        lines += _row_text(row, name_a, name_b)
+    same = len(diff.rows) - len(changed)
+    return "\n".join([*lines, f"{same} of {len(diff.rows)} comparisons are identical, sample by sample."]) + "\n"
+
+
+def _row_text(row: RowDifference, name_a: str, name_b: str) -> list[str]:
+    head = one_line(f"{row.series} {row.arch} {row.workload} {row.case} {row.metric}")
+    if row.a is None or row.b is None:
+        return [f"{head}: only in {name_b if row.a is None else name_a}"]
+    (old, new), unit = row.verdicts, row.a.unit
+    verdict = f"verdict {old}" if old == new else f"verdict {old} -> {new}"
+    lines = [f"{head}: {verdict}"]
+    for arm, a, b, change in (
+        ("baseline", row.a.baseline, row.b.baseline, row.baseline_percent),
+        ("patched", row.a.patched, row.b.patched, row.patched_percent),
+    ):
+        told = "same samples" if a == b else f"{figure(mean(a))} -> {figure(mean(b))} {unit} ({percent(change)} %)"
+        lines.append(f"  {arm}: {told}")
+    return lines
+
+
+def _rows(document: Document) -> dict[Key, ComparisonDoc]:
+    pairs = ((name, arch, c) for name, arch in every_arch(document) for c in arch.comparisons)
+    return {(name, arch.arch, c.workload, c.case, c.metric): c for name, arch, c in pairs}
+
+
+def _identical(a: ComparisonDoc | None, b: ComparisonDoc | None) -> bool:
+    if a is None or b is None:
+        return False
+    return (a.seeds, a.baseline, a.patched, a.verdict) == (b.seeds, b.baseline, b.patched, b.verdict)
+
+
+def _run_inputs(document: Document) -> dict[str, str]:
+    tree = document.tree.get("tree_id", "")
+    return flatten(document.fingerprint) | {"mode": str(document.mode), "tree.tree_id": tree}
+
+
+def _part_inputs(document: Document) -> dict[str, str]:
+    """What only some figures depend on: of no concern where one document has not got the series, arch or workload."""
+    found = {f"thresholds.{k}": str(v) for k, v in document.thresholds.items()}
+    for series, arch in every_arch(document):
+        for arm, build in (("baseline", arch.build.baseline), ("patched", arch.build.patched)):
+            if build.image_digest:
+                found[f"{series}.{arch.arch}.build.{arm}.image_digest"] = build.image_digest
+                found[f"{series}.{arch.arch}.build.{arm}.config_digest"] = build.config_digest
+    return found
+
+
+def _statuses(document: Document) -> dict[str, str]:
+    return {f"{name}.{arch.arch}": str(arch.status) for name, arch in every_arch(document)}
+
+
+def _differences(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[InputDifference, ...]:
+    keys = [k for k in dict.fromkeys((*a, *b)) if a.get(k) != b.get(k)]
+    return tuple(
+        InputDifference(k, a.get(k, ABSENT), b.get(k, ABSENT), k.endswith("build.patched.image_digest")) for k in keys
+    )
+
+
+def _change(a: list[float | None], b: list[float | None]) -> float | None:
+    old, new = mean(a), mean(b)
+    return None if old is None or new is None or old == 0 else (new / old - 1) * 100

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""report.md: short, for a CI job's summary or a merge request: the verdict table first, then what failed."""
+
+from __future__ import annotations
+
+import re
+
+from kpatch_ci.model.result import RunResult
+from kpatch_ci.model.status import Mode, Status
+from kpatch_ci.report.clean import one_line, tail
+from kpatch_ci.report.document import as_document
+from kpatch_ci.report.failures import Failure, arch_failures, failures
+from kpatch_ci.report.schema import ArchDoc, Document
+from kpatch_ci.report.view import (
+    MODE_NOTES,
+    SIGN_NOTE,
+    cases,
+    change,
+    every_arch,
+    interval,
+    percent,
+    primaries,
+    probability,
+    workloads,
+)
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~>-])")
+
+
+def to_markdown(source: RunResult | Document) -> str:
+    """The summary, ending in a newline."""
+    document = as_document(source)
+    tree = document.tree
+    lines = [
+        f"## kpatch-ci: {document.status}",
+        "",
+        f"{escape(tree.get('label', ''))} ({escape(tree.get('release', ''))}), {document.mode}",
+    ]
+    lines += ["", *_verdicts(document), "", SIGN_NOTE, ""]
+    for failure in failures(document):
+        lines += _failure(failure)
+    lines += _details(document)
+    lines += [f"*{MODE_NOTES[Mode(document.mode)]}*", ""]
+    if document.command:
+        lines += ["Reproduce:", "", *_fence([one_line(document.command)])]
+    return "\n".join(lines) + "\n"
+
+
+def escape(text: str) -> str:
+    """``text`` as words, not markup: no HTML, no links, no table cell ends, no mention of a user."""
+    text = one_line(text).replace("&", "&amp;").replace("<", "&lt;")
+    return _SPECIAL.sub(r"\\\1", text).replace("@", "&#64;").replace("://", ":&#47;/")
+
+
+def _verdicts(document: Document) -> list[str]:
+    names = workloads(arch for _, arch in every_arch(document))
+    rows = [["series", "arch", "status", *map(escape, names)]]
+    for name, arch in every_arch(document):
+        rows.append([escape(name), escape(arch.arch), _status(name, arch), *(_cell(arch, w) for w in names)])
+    return _table(rows)
+
+
+def _status(series: str, arch: ArchDoc) -> str:
+    if arch.status is Status.PASSED:
+        return str(arch.status)
+    found = arch_failures(series, arch)
+    reason = f"{found[0].stage}: {found[0].reason}" if found else arch.reason
+    return f"**{arch.status}**: {escape(reason)}" if reason else f"**{arch.status}**"
+
+
+def _cell(arch: ArchDoc, workload: str) -> str:
+    return "<br>".join(f"{change(c)} {c.verdict}" for c in primaries(arch, workload)) or "-"
+
+
+def _failure(failure: Failure) -> list[str]:
+    lines = [f"### {failure.stage} {failure.status}: {escape(failure.subject)}", "", escape(failure.reason), ""]
+    if failure.log_tail:
+        lines += _fence(tail(failure.log_tail))
+    if failure.log:
+        lines += [f"Log: {escape(failure.log)}", ""]
+    if failure.reproduce:
+        lines += ["Reproduce:", "", *_fence([one_line(failure.reproduce)])]
+    return lines
+
+
+def _details(document: Document) -> list[str]:
+    rows = [["series", "arch", "workload", "case", "metric", "change %", "interval %", "p adj", "verdict"]]
+    for name, arch in every_arch(document):
+        for c in (*primaries(arch), *cases(arch)):
+            words = [name, arch.arch, c.workload, c.case, c.metric]
+            figures = [percent(c.change_percent), interval(c.ci_percent), probability(c.p_adjusted), str(c.verdict)]
+            rows.append([*map(escape, words), *figures])
+    if len(rows) == 1:
+        return []
+    return ["<details><summary>Figures</summary>", "", *_table(rows), "", "</details>", ""]
+
+
+def _table(rows: list[list[str]]) -> list[str]:
+    head, *body = rows
+    return [_line(head), _line(["---"] * len(head)), *map(_line, body)]
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _fence(lines: list[str]) -> list[str]:
+    """A code block whose fence is longer than any run of backticks in it."""
+    longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}text", *lines, fence, ""]

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The format of result.json (``kpatch-ci/result/1``), as models. Keys that this version does not know are kept, not refused."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+
+from kpatch_ci.model.series import ApplyMethod
+from kpatch_ci.model.status import Mode, Status, Verdict
+
+Plain = PlainSerializer(str, return_type=str)
+StatusText = Annotated[Status, Plain]
+VerdictText = Annotated[Verdict, Plain]
+ModeText = Annotated[Mode, Plain]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Part(BaseModel):
+    """Base of every object in the document."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+class WarningDoc(Part):
+    """One compiler or Kbuild message."""
+
+    path: str
+    line: int
+    severity: str
+    text: str
+    option: str = ""
+
+
+class HunkDoc(Part):
+    """A hunk that found no place."""
+
+    path: str
+    line: int
+    header: str
+    wanted: str
+    found: str
+    reason: str
+
+
+class PatchDoc(Part):
+    """One patch of a series on the tree."""
+
+    subject: str
+    source: str
+    status: StatusText
+    method: ApplyMethod | None = None
+    offsets: list[int] = []
+    tree_id: str | None = None
+    failures: list[HunkDoc] = []
+
+
+class ApplyDoc(Part):
+    """A series on the tree."""
+
+    status: StatusText
+    method: ApplyMethod | None = None
+    tree_id: str | None = None
+    reason: str = ""
+    changed_paths: list[str] = []
+    patches: list[PatchDoc] = []
+
+
+class MissDoc(Part):
+    """A requested symbol that is not in the final .config as asked."""
+
+    symbol: str
+    wanted: str
+    got: str
+    reason: str
+    where: str
+
+
+class BuildDoc(Part):
+    """One arm's build. ``log`` is relative to the output directory; empty where there is none."""
+
+    status: StatusText
+    seconds: Number = 0.0
+    objects: int = 0
+    cached: bool = False
+    warnings: list[WarningDoc] = []
+    new_warnings: list[WarningDoc] = []
+    """Patched arm only: what the patch introduced."""
+    misses: list[MissDoc] = []
+    reason: str = ""
+    log: str = ""
+    log_tail: str = ""
+    key: str = ""
+    release: str = ""
+    tree_id: str = ""
+    image_digest: str = ""
+    config_digest: str = ""
+    fingerprint: dict[str, Any] | None = None
+    reproduce: str = ""
+
+
+class BootDoc(Part):
+    """One boot of one arm under one boot seed."""
+
+    boot_seed: int
+    status: StatusText
+    seconds: Number = 0.0
+    cached: bool = False
+    cpus: int | None = None
+    differences: list[str] = []
+    reason: str = ""
+    log: str = ""
+    log_tail: str = ""
+    key: str = ""
+    snapshot_digest: str = ""
+    qemu_argv: list[str] = []
+    reproduce: str = ""
+
+
+class ArmBootDoc(Part):
+    """The boots of one arm; ``status`` is the worst of them, ``facts`` what the first guest that told any said."""
+
+    status: StatusText
+    cpus: int | None = None
+    facts: dict[str, Any] = {}
+    differences: list[str] = []
+    reason: str = ""
+    boots: list[BootDoc] = []
+
+
+class ReplicateDoc(Part):
+    """A replicate that gave no samples."""
+
+    workload: str
+    case: str
+    seed: str
+    status: StatusText
+    reason: str = ""
+    log_tail: str = ""
+
+
+class ReplicatesDoc(Part):
+    """Count of one arm's replicates, and those that gave no samples."""
+
+    total: int = 0
+    cached: int = 0
+    failures: list[ReplicateDoc] = []
+
+
+class ProofDoc(Part):
+    """One thing that the series adds, looked up in both images."""
+
+    kind: str
+    name: str
+    in_baseline: bool
+    in_patched: bool
+    holds: bool
+
+
+class ComparisonDoc(Part):
+    """One metric of one case; ``case`` is ``all`` for a primary figure. ``seeds`` are ``boot.run``."""
+
+    workload: str
+    case: str
+    metric: str
+    unit: str
+    better: Literal["lower", "higher"]
+    mode: ModeText
+    baseline: list[float | None]
+    patched: list[float | None]
+    seeds: list[str]
+    change_percent: Number | None = None
+    ci_percent: tuple[Number, Number] | None = None
+    ci_method: str = ""
+    p_value: Number | None = None
+    p_adjusted: Number | None = None
+    verdict: VerdictText
+    primary: bool = False
+    reason: str = ""
+    boot_variance_share: Number | None = None
+
+
+class BuildsDoc(Part):
+    """Both arms' builds."""
+
+    baseline: BuildDoc
+    patched: BuildDoc
+
+
+class BootsDoc(Part):
+    """Both arms' boots."""
+
+    baseline: ArmBootDoc
+    patched: ArmBootDoc
+
+
+class RunsDoc(Part):
+    """Both arms' replicates."""
+
+    baseline: ReplicatesDoc = ReplicatesDoc()
+    patched: ReplicatesDoc = ReplicatesDoc()
+
+
+class ArchDoc(Part):
+    """A series on one architecture."""
+
+    arch: str
+    machine: str = ""
+    status: StatusText
+    reason: str = ""
+    reproduce: str = ""
+    apply: ApplyDoc
+    build: BuildsDoc
+    proofs: list[ProofDoc] = []
+    boot: BootsDoc
+    replicates: RunsDoc = RunsDoc()
+    comparisons: list[ComparisonDoc] = []
+
+
+class SeriesDoc(Part):
+    """A series on every architecture."""
+
+    name: str
+    title: str = ""
+    notes: str = ""
+    status: StatusText
+    arches: list[ArchDoc]
+
+
+class StageDoc(Part):
+    """Why a stage ran or was reused."""
+
+    stage: str
+    key: str
+    cached: bool
+    seconds: Number
+    why: str
+    status: StatusText
+
+
+class Document(Part):
+    """result.json as a whole."""
+
+    schema_id: Literal["kpatch-ci/result/1"] = Field(alias="schema")
+    run_id: str
+    status: StatusText
+    started: str = ""
+    seconds: Number = 0.0
+    profile: str = ""
+    mode: ModeText
+    command: str = ""
+    tree: dict[str, str] = {}
+    thresholds: dict[str, float] = {}
+    fingerprint: dict[str, Any]
+    series: list[SeriesDoc]
+    stages: list[StageDoc] = []

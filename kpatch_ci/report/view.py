@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What several reports show in the same way: which comparisons are which, and how figures are spelled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from kpatch_ci.model.status import Mode, Status
+from kpatch_ci.model.workload import COUNTERS
+from kpatch_ci.report.clean import one_line
+from kpatch_ci.report.schema import ApplyDoc, ArchDoc, ComparisonDoc, Document
+
+MODE_NOTES = {
+    Mode.DETERMINISTIC: (
+        "Deterministic virtual time: the guest's clock counts the instructions that its vCPUs retire, plus idle waits, so the same"
+        " inputs and seed give the same samples, byte for byte. It has no cache, TLB or branch model, and all vCPUs share one"
+        " instruction stream: costs of memory, of locality and of true parallelism are not in these figures."
+    ),
+    Mode.VIRTUAL_TIME: (
+        "Virtual time: the guest's clock counts retired instructions, but runs are not reproduced byte for byte. It has no cache,"
+        " TLB or branch model, and all vCPUs share one instruction stream."
+    ),
+    Mode.TCG: "Emulated CPUs against the host's clock: figures depend on the host and its load; there is no cache, TLB or branch model.",
+    Mode.KVM: "The host's own CPUs (KVM): figures depend on the host, its load and its frequency scaling.",
+}
+"""What a mode's figures are worth; printed beside them."""
+
+SIGN_NOTE = "A positive change means that patched is better, whatever the metric's direction."
+BAD = (Status.FAILED, Status.ERROR)
+_COUNTER_NAMES = frozenset(m.name for m in COUNTERS)
+
+
+def workloads(arches: Iterable[ArchDoc]) -> list[str]:
+    """Names of the workloads that were compared, in the order in which they first come up."""
+    return list(dict.fromkeys(c.workload for a in arches for c in a.comparisons))
+
+
+def every_arch(document: Document) -> Iterator[tuple[str, ArchDoc]]:
+    """Each series' name with each of its architectures."""
+    for series in document.series:
+        for arch in series.arches:
+            yield series.name, arch
+
+
+def primaries(arch: ArchDoc, workload: str | None = None) -> list[ComparisonDoc]:
+    """The figures that carry the verdict (of one workload)."""
+    return [c for c in arch.comparisons if c.primary and workload in (None, c.workload)]
+
+
+def cases(arch: ArchDoc, workload: str | None = None) -> list[ComparisonDoc]:
+    """The workloads' own figures case by case: what the primary figure is the mean of."""
+    return [c for c in arch.comparisons if workload in (None, c.workload) and not c.primary and _own(arch, c)]
+
+
+def counters(arch: ArchDoc, workload: str | None = None) -> list[ComparisonDoc]:
+    """What explains a workload's figures."""
+    return [c for c in arch.comparisons if workload in (None, c.workload) and not c.primary and not _own(arch, c)]
+
+
+def _own(arch: ArchDoc, comparison: ComparisonDoc) -> bool:
+    heads = {c.metric for c in primaries(arch, comparison.workload)}
+    return comparison.metric in heads if heads else comparison.metric not in _COUNTER_NAMES
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """Arithmetic mean of the values that are there; None where none is."""
+    there = [v for v in values if v is not None]
+    return math.fsum(there) / len(there) if there else None
+
+
+def figure(value: float | None) -> str:
+    """Four significant digits in at most 9 characters; ``-`` for None."""
+    if value is None:
+        return "-"
+    size = abs(value)
+    if size >= 1e8 or 0 < size < 1e-3:
+        return f"{value:.2e}"
+    decimals = 0 if size == 0 else max(0, 3 - math.floor(math.log10(size)))
+    return f"{value:.{min(decimals, 6)}f}"
+
+
+def percent(value: float | None) -> str:
+    """Signed, three significant digits in at most 5 characters, without the percent sign; ``-`` for None."""
+    if value is None:
+        return "-"
+    if abs(value) >= 9999.5:
+        return f"{value:+.0e}".replace("e+0", "e").replace("e+", "e")
+    decimals = next(d for d, limit in ((2, 9.995), (1, 99.95), (0, math.inf)) if abs(value) < limit)
+    return f"{value:+.{decimals}f}"
+
+
+def interval(ci: tuple[float, float] | None) -> str:
+    """``low..high`` in percent; ``-`` for None."""
+    return "-" if ci is None else f"{percent(ci[0])}..{percent(ci[1])}"
+
+
+def probability(value: float | None) -> str:
+    """A p-value in at most 6 characters; ``-`` for None."""
+    if value is None:
+        return "-"
+    return "<.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+def change(comparison: ComparisonDoc) -> str:
+    """The change with its percent sign; ``no figure`` where there is none."""
+    value = comparison.change_percent
+    return "no figure" if value is None else f"{percent(value)} %"
+
+
+def sentence(comparison: ComparisonDoc) -> str:
+    """A comparison on one line: figures, interval, p, verdict."""
+    c = comparison
+    parts = [f"{c.workload} {c.metric} ({c.case}): {change(c)}"]
+    if c.ci_percent:
+        parts.append(f"interval {interval(c.ci_percent)} %")
+    if c.p_adjusted is not None:
+        parts.append(f"adjusted p {probability(c.p_adjusted)}")
+    reason = f" ({one_line(c.reason)})" if c.reason else ""
+    return f"{', '.join(parts)}: {c.verdict}{reason}"
+
+
+def applied(apply: ApplyDoc) -> str:
+    """How a series went on, on one line."""
+    if apply.status is not Status.PASSED:
+        return f"{apply.status}: {one_line(apply.reason) or 'no reason given'}"
+    moved = sum(bool(p.offsets) for p in apply.patches)
+    offsets = f"; hunks moved in {moved} of {len(apply.patches)} patches" if moved else ""
+    return f"{apply.method or 'applied'}, {len(apply.changed_paths)} files changed{offsets}"
+
+
+def hunks(apply: ApplyDoc) -> str:
+    """The hunks that found no place, each with what it wanted and what is there; empty unless the series failed to apply."""
+    if apply.status is Status.PASSED:
+        return ""
+    lines: list[str] = []
+    for failure in (f for p in apply.patches if p.status is not Status.PASSED for f in p.failures):
+        lines += [f"{failure.path}:{failure.line}: {failure.reason}", failure.header, "wanted:"]
+        lines += [f"  {line}" for line in failure.wanted.splitlines()]
+        lines += ["found:", *(f"  {line}" for line in failure.found.splitlines())]
+    return "\n".join(lines)

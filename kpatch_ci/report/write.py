@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every file that a run leaves. A reporter is one file and one line in REPORTS."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from kpatch_ci.model.result import RunResult
+from kpatch_ci.report.document import as_document
+from kpatch_ci.report.junit import to_junit
+from kpatch_ci.report.logs import log_names
+from kpatch_ci.report.markdown import to_markdown
+from kpatch_ci.report.schema import Document
+from kpatch_ci.report.text import to_text
+from kpatch_ci.store.atomic import write_bytes, write_text
+
+
+def to_json(document: Document) -> str:
+    """result.json's text."""
+    return (
+        json.dumps(document.model_dump(mode="json", by_alias=True), indent=1, ensure_ascii=False, allow_nan=False)
+        + "\n"
+    )
+
+
+REPORTS: Mapping[str, Callable[[Document], str]] = {
+    "junit.xml": to_junit,
+    "report.txt": to_text,
+    "report.md": to_markdown,
+    "result.json": to_json,
+}
+"""File name -> writer. result.json comes last: where it is, the others are."""
+
+
+def write_reports(result: RunResult, output: Path) -> Document:
+    """Write every report of ``result`` to ``output``, each atomically, with its logs below ``logs/``; the document that they show."""
+    logs = {source: name for source, name in log_names(result, output).items() if _carry(source, output / name)}
+    document = as_document(result, logs)
+    write_document(document, output)
+    return document
+
+
+def write_document(document: Document, output: Path, names: tuple[str, ...] = tuple(REPORTS)) -> None:
+    """Write the reports called ``names`` from ``document`` alone."""
+    for name in names:
+        write_text(output / name, REPORTS[name](document))
+
+
+def _carry(source: Path, target: Path) -> bool:
+    """Have the log at ``target``; False where there is none, so that no report names a file that is not there."""
+    if not source.is_file():
+        return False
+    if source != target:
+        write_bytes(target, source.read_bytes())
+    return True

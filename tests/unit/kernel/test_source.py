@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernel trees from tars, repositories and directories; and the working trees that builds see."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import git
+import pytest
+
+from kpatch_ci.debian.apt import Archives
+from kpatch_ci.debian.toolroot import ToolRoot
+from kpatch_ci.kernel.checkout import checkout, checkout_patched
+from kpatch_ci.kernel.git import import_tar, kernel_release, make_bare
+from kpatch_ci.kernel.source import TreeCache
+from kpatch_ci.model.errors import UserError
+
+MAKEFILE = "# SPDX\nVERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 9\nEXTRAVERSION =-rc1\nNAME = X\n"
+
+
+def kernel_tar() -> io.BytesIO:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for name, data, mode in (("Makefile", MAKEFILE, 0o644), ("scripts/run it.sh", "#!\n", 0o755), ("kernel/a.c", "int a;\n", 0o644)):
+            member = tarfile.TarInfo(f"linux-6.1/{name}")
+            member.size, member.mode = len(data), mode
+            archive.addfile(member, io.BytesIO(data.encode()))
+        link = tarfile.TarInfo("linux-6.1/link")
+        link.type, link.linkname = tarfile.SYMTYPE, "kernel/a.c"
+        archive.addfile(link)
+    stream.seek(0)
+    return stream
+
+
+@pytest.fixture
+def trees(tmp_path: Path) -> TreeCache:
+    return TreeCache(tmp_path / "cache", ToolRoot(tmp_path, "trixie", "f", {}), Archives("file:/nowhere", None))
+
+
+@pytest.fixture
+def users_repo(tmp_path: Path) -> git.Repo:
+    repo = git.Repo.init(tmp_path / "linux", initial_branch="master")
+    for name, text in (("Makefile", MAKEFILE), ("kernel/a.c", "int a;\n"), ("kernel/b.c", "int b;\n")):
+        path = tmp_path / "linux" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    repo.git.add("-A")
+    repo.git.execute(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "base"])
+    return repo
+
+
+def test_the_same_tar_gives_the_same_commit_with_modes_and_links(tmp_path: Path) -> None:
+    commits = [import_tar(make_bare(tmp_path / name), kernel_tar(), "linux-source 6.1.9-1") for name in ("a", "b")]
+    assert commits[0] == commits[1]
+    repo = git.Repo(tmp_path / "a")
+    entries = {e.path: oct(e.mode) for e in repo.commit(commits[0]).tree.traverse() if e.type == "blob"}  # type: ignore[union-attr]
+    assert entries == {"Makefile": "0o100644", "kernel/a.c": "0o100644", "link": "0o120000", "scripts/run it.sh": "0o100755"}
+    assert kernel_release(repo, commits[0]) == "6.1.9-rc1"
+
+
+def test_a_repository_is_borrowed_not_written_to(trees: TreeCache, users_repo: git.Repo) -> None:
+    path = str(users_repo.working_dir)
+    before = sorted(p for p in Path(users_repo.git_dir).rglob("*") if p.is_file())
+    tree = trees.get(f"{path}@master")
+    assert tree.tree_id == users_repo.head.commit.tree.hexsha
+    assert tree.release == "6.1.9-rc1"
+    assert sorted(p for p in Path(users_repo.git_dir).rglob("*") if p.is_file()) == before
+
+
+def test_a_missing_ref_is_an_error_that_names_refs(trees: TreeCache, users_repo: git.Repo) -> None:
+    with pytest.raises(UserError, match=r"no ref 'nope'.*such as master"):
+        trees.get(f"{users_repo.working_dir}@nope")
+
+
+@pytest.mark.parametrize("spec", ["debian:6", "debian:six", "/no/such/place"])
+def test_a_tree_that_is_none_says_what_would_be(trees: TreeCache, spec: str) -> None:
+    with pytest.raises(UserError, match="debian:"):
+        trees.get(spec)
+
+
+def test_a_repository_that_is_no_kernel_says_so(trees: TreeCache, tmp_path: Path) -> None:
+    repo = git.Repo.init(tmp_path / "other")
+    (tmp_path / "other/README").write_text("x")
+    repo.git.add("-A")
+    repo.git.execute(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "x"])
+    with pytest.raises(UserError, match="no kernel tree"):
+        trees.get(str(tmp_path / "other"))
+
+
+def test_a_plain_directory_is_taken_as_it_is_now(trees: TreeCache, tmp_path: Path) -> None:
+    place = tmp_path / "plain"
+    place.mkdir()
+    (place / "Makefile").write_text(MAKEFILE)
+    first = trees.get(str(place))
+    (place / "new.c").write_text("int n;\n")
+    second = trees.get(str(place))
+    assert first.tree_id != second.tree_id
+    assert not (place / ".git").exists()
+
+
+def test_a_patched_tree_shares_what_did_not_change_and_never_writes_through(trees: TreeCache, users_repo: git.Repo, tmp_path: Path) -> None:
+    root = Path(users_repo.working_dir)
+    (root / "kernel/a.c").write_text("int patched;\n")
+    (root / "kernel/b.c").unlink()
+    (root / "kernel/c.c").write_text("int c;\n")
+    users_repo.git.add("-A")
+    users_repo.git.execute(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "patch"])
+    tree = trees.get(f"{root}@HEAD~1")
+    patched_id = users_repo.head.commit.tree.hexsha
+    base = checkout(tmp_path / "cache", tree)
+    patched = checkout_patched(tmp_path / "cache", tree, patched_id)
+    assert (base / "kernel/a.c").read_text() == "int a;\n"
+    assert (patched / "kernel/a.c").read_text() == "int patched;\n"
+    assert not (patched / "kernel/b.c").exists()
+    assert (base / "kernel/b.c").exists()
+    assert (patched / "kernel/c.c").read_text() == "int c;\n"
+    assert (patched / "Makefile").stat().st_ino == (base / "Makefile").stat().st_ino

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two documents beside each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kpatch_ci.model.result import ArchResult, ArmResult, RunResult
+from kpatch_ci.model.status import Verdict
+from kpatch_ci.report.diff import DocumentDiff, compare_documents, diff_text, flatten
+from kpatch_ci.report.document import as_document
+from tests.fakes.results import arch_result, arm_result, build, comparison, regressed, run_result
+
+
+def compared(a: RunResult, b: RunResult) -> DocumentDiff:
+    return compare_documents(as_document(a), as_document(b))
+
+
+def single(**changes: object) -> ArchResult:
+    return arch_result(comparisons=(comparison(**changes),))  # type: ignore[arg-type]
+
+
+def rebuilt(arm: str, digest: str) -> ArmResult:
+    return replace(arm_result(arm), build=build(arm, image_digest=digest))
+
+
+def test_a_run_is_identical_to_itself_even_with_missing_samples() -> None:
+    diff = compared(run_result(), run_result(run_id="other", seconds=1.0))
+    assert diff.identical
+    assert diff.comparable
+    assert diff_text(diff) == f"{len(diff.rows)} of {len(diff.rows)} comparisons are identical, sample by sample.\n"
+    assert len(diff.rows) == 9
+
+
+def test_other_samples_are_told_with_their_means_and_verdicts() -> None:
+    new = single(baseline=(1.1, 2.2, 3.3), verdict=Verdict.NO_CHANGE)
+    diff = compared(run_result(("S", single())), run_result(("S", new)))
+    [row] = diff.rows
+    assert not diff.identical
+    assert row.baseline_percent == pytest.approx(10.0)
+    assert row.patched_percent == 0.0
+    text = diff_text(diff)
+    assert "S arm64 hackbench groups=8 time: verdict improved -> no change" in text
+    assert "baseline: 2.000 -> 2.200 s (+10.0 %)" in text
+    assert "patched: same samples" in text
+
+
+def test_equal_values_under_other_seeds_are_not_identical() -> None:
+    seeds = tuple(replace(s, run=s.run + 7) for s in comparison().seeds)
+    assert not compared(run_result(("S", single())), run_result(("S", single(seeds=seeds)))).rows[0].identical
+
+
+def test_samples_in_another_order_are_not_identical() -> None:
+    diff = compared(run_result(("S", single())), run_result(("S", single(patched=(2.7, 1.8, 0.9)))))
+    assert not diff.rows[0].identical
+    assert diff.rows[0].patched_percent == 0.0
+
+
+def test_unlike_fingerprints_are_named_by_flattened_key() -> None:
+    diff = compared(
+        run_result(), run_result(fingerprint={"qemu": {"version": "10.1.0", "argv": ["-icount", "shift=0,sleep=off"]}})
+    )
+    assert not diff.comparable
+    assert {i.key for i in diff.inputs} == {"qemu.version", "host_cpu", "uptime"}
+    assert "  qemu.version: OLD 10.0.2, NEW 10.1.0" in diff_text(diff, "OLD", "NEW")
+
+
+def test_another_baseline_image_is_not_comparable_another_patched_one_is() -> None:
+    old = run_result(("S", single()))
+    other_base = replace(single(), baseline=rebuilt("baseline", "other"))
+    other_patch = replace(single(), patched=rebuilt("patched", "other"))
+    assert not compared(old, run_result(("S", other_base))).comparable
+    diff = compared(old, run_result(("S", other_patch)))
+    assert diff.comparable
+    assert not diff.identical
+    assert "The patched kernels differ:" in diff_text(diff)
+
+
+def test_what_one_run_has_not_got_is_told_and_is_no_unlike_input() -> None:
+    diff = compared(run_result(("S", single())), run_result(("S", single()), ("T", single())))
+    assert diff.comparable
+    assert "T arm64 hackbench groups=8 time: only in B" in diff_text(diff)
+    assert "T.arm64: A (absent), B passed" in diff_text(diff)
+
+
+def test_another_end_is_told() -> None:
+    assert "S.arm64: A passed, B failed" in diff_text(
+        compared(run_result(("S", arch_result())), run_result(("S", regressed())))
+    )
+
+
+def test_flatten_keeps_lists_of_words_together_and_numbers_objects() -> None:
+    assert flatten({"b": [1, "x"], "a": {"c": [{"d": None}]}, "e": {}}) == {"a.c.0.d": "None", "b": "1 x"}

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""report.txt and report.md, read as a mail's reader would."""
+
+from __future__ import annotations
+
+from kpatch_ci.model.result import RunResult
+from kpatch_ci.model.status import Mode, Verdict
+from kpatch_ci.report.markdown import escape, to_markdown
+from kpatch_ci.report.text import WIDTH, to_text
+from tests.fakes.results import (
+    apply_failed,
+    arch_result,
+    build_failed,
+    comparison,
+    everything,
+    replicate_failed,
+    run_result,
+)
+
+
+def line_with(text: str, words: str) -> str:
+    [line] = [found for found in text.splitlines() if words in found]
+    return line
+
+
+def test_no_line_is_longer_than_a_mail_takes() -> None:
+    long = arch_result(
+        reason="word " * 40,
+        comparisons=(
+            comparison(
+                "dd-with-a-suffix",
+                case="rw=read,bs=1048576,count=4096,fs=xfs,direct=1",
+                change_percent=-123456.7,
+                ci_percent=(-99999.4, 9999.4),
+                baseline=(9.9e7, 9.9e7, 9.9e7),
+                patched=(-1e-5, 1e12, 0.0),
+                p_adjusted=1.0,
+                verdict=Verdict.INCONCLUSIVE,
+            ),
+        ),
+    )
+    text = to_text(run_result(*everything(), ("x" * 100, long)))
+    assert max(map(len, text.splitlines())) <= WIDTH == 72
+
+
+def test_it_is_plain_ascii_without_control_characters() -> None:
+    text = to_text(run_result(("no-build", build_failed()), ("ähm\u2013\u201cq\u201d\u2026", arch_result())))
+    assert text.isascii()
+    assert all(c.isprintable() or c == "\n" for c in text)
+    assert 'ahm-"q"... on arm64' in text
+    assert "<b>[bold]x[/bold]</b> & `y` ? | cafe 'q'" in text
+
+
+def test_a_row_has_means_change_interval_p_and_verdict() -> None:
+    row = line_with(to_text(run_result(("S", arch_result()))), "groups=8  ")
+    assert row.split() == ["groups=8", "2.000", "1.800", "+10.0", "+8.25..+12.1", "0.0421", "improved"]
+
+
+def test_a_missing_figure_is_a_dash() -> None:
+    row = line_with(to_text(run_result(("dies", replicate_failed()))), "all  ")
+    assert row.split() == ["all", "2.000", "1.800", "-", "-", "-", "failed"]
+
+
+def test_counters_stand_in_a_table_of_their_own() -> None:
+    text = to_text(run_result(("S", arch_result())))
+    before, after = text.split("hackbench: counters")
+    assert "context_switches" not in before
+    assert "mode=process-pipes" not in before
+    assert "groups=8,mode=process-pipes context_switches" in after
+
+
+def test_it_says_how_it_applied_built_and_booted() -> None:
+    text = to_text(run_result(("S", arch_result())))
+    assert "as-mailed, 1 files changed" in text
+    assert "baseline reused; patched 7 objects in 62 s; 1 new warnings" in text
+    assert "kernel/sched/fair.c:77: unused variable 'b'" in text
+    assert "2 of 2 boots, 8 CPUs" in text
+    assert "sched_feature SCALE_WAKEUP_GRAN: in patched only" in text
+
+
+def test_it_says_what_virtual_time_does_not_measure() -> None:
+    words = " ".join(to_text(run_result()).split())
+    assert "no cache, TLB or branch model" in words
+    assert "share one instruction stream" in words
+    assert "byte for byte" not in to_text(run_result(mode=Mode.KVM))
+
+
+def test_the_fingerprint_is_flattened_and_the_command_can_be_pasted() -> None:
+    text = to_text(run_result())
+    assert "  qemu.version: 10.0.2\n" in text
+    command = text.partition("To reproduce\n")[2].replace("\\\n", " ").split()
+    assert " ".join(command) == run_result().command
+
+
+def test_a_failure_brings_its_log_and_command() -> None:
+    text = to_text(run_result(("no-build", build_failed())))
+    assert "build.patched failed: no-build on arm64" in text
+    assert "  | CC foo.o" in text
+    assert "log:     logs/arm64/no-build/build.log" in text
+    assert "    make ARCH=arm64 patched" in text
+
+
+def test_a_run_of_nothing_can_be_reported() -> None:
+    empty: RunResult = run_result(series=(), fingerprint={}, tree={}, command="")
+    assert "0 series" in to_text(empty)
+    assert "kpatch-ci: error" in to_markdown(empty)
+
+
+def test_markdown_has_the_verdicts_first() -> None:
+    text = to_markdown(run_result())
+    assert text.index("| series | arch | status | hackbench | dd |") < text.index("###")
+    assert "| passes | arm64 | passed | +10.0 % improved | +10.0 % inconclusive |" in text
+
+
+def test_markdown_rows_have_as_many_cells_as_their_heading() -> None:
+    arch = build_failed()
+    rows = [line for line in to_markdown(run_result(("a|b", arch))).splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in rows} == {rows[0].count("|")}
+
+
+def test_markdown_escapes_what_a_patch_wrote() -> None:
+    hostile = escape("<img src=x> [a](http://b) | `c` @torvalds **d**")
+    assert "<" not in hostile
+    assert "](" not in hostile
+    assert "@" not in hostile
+    assert "\\|" in hostile
+    assert "://" not in hostile
+
+
+def test_markdown_fences_are_longer_than_what_they_hold() -> None:
+    result = run_result(("no-apply", apply_failed()), command="x ```` y")
+    assert "`````text\nx ```` y\n`````" in to_markdown(result)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How figures and texts are spelled."""
+
+from __future__ import annotations
+
+import pytest
+
+from kpatch_ci.report.clean import folded, plain_ascii, printable, quoted, tail
+from kpatch_ci.report.document import as_document
+from kpatch_ci.report.schema import ArchDoc
+from kpatch_ci.report.view import cases, counters, figure, interval, mean, percent, primaries, probability
+from tests.fakes.results import arch_result, comparison, run_result
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "-"),
+        (3.3, "+3.30"),
+        (-0.004, "-0.00"),
+        (9.996, "+10.0"),
+        (-99.96, "-100"),
+        (-9999.4, "-9999"),
+        (123456.0, "+1e5"),
+        (1e12, "+1e12"),
+    ],
+)
+def test_a_percentage_is_signed_and_short(value: float | None, text: str) -> None:
+    assert percent(value) == text
+    assert len(text) <= 5
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "-"),
+        (0.0, "0"),
+        (0.16123, "0.1612"),
+        (1234.56, "1235"),
+        (0.0012345, "0.001234"),
+        (99999999.0, "99999999"),
+        (1e-5, "1.00e-05"),
+    ],
+)
+def test_a_figure_has_four_digits(value: float | None, text: str) -> None:
+    assert figure(value) == text
+
+
+def test_an_interval_and_a_probability() -> None:
+    assert interval((-1.0, 12.34)) == "-1.00..+12.3"
+    assert interval(None) == "-"
+    assert [probability(p) for p in (0.0421, 0.00001, None)] == ["0.0421", "<.0001", "-"]
+
+
+def test_a_mean_leaves_out_what_is_missing() -> None:
+    assert mean([1.0, None, 3.0]) == 2.0
+    assert mean([None]) is None
+
+
+def arch_doc(*names: tuple[str, str, bool]) -> ArchDoc:
+    figures = tuple(comparison(case=c, metric=m, primary=p) for m, c, p in names)
+    return as_document(run_result(("S", arch_result(comparisons=figures)))).series[0].arches[0]
+
+
+def test_cases_are_of_the_primary_metric_and_the_rest_are_counters() -> None:
+    arch = arch_doc(
+        ("time", "all", True),
+        ("time", "groups=1", False),
+        ("idle_ms", "groups=1", False),
+        ("wakeups", "groups=1", False),
+    )
+    assert [c.metric for c in primaries(arch)] == ["time"]
+    assert [c.case for c in cases(arch)] == ["groups=1"]
+    assert [c.metric for c in counters(arch)] == ["idle_ms", "wakeups"]
+    assert counters(arch, "dd") == []
+
+
+def test_without_a_primary_the_known_counters_are_told_apart() -> None:
+    arch = arch_doc(("time", "groups=1", False), ("migrations", "groups=1", False))
+    assert [c.metric for c in cases(arch)] == ["time"]
+    assert [c.metric for c in counters(arch)] == ["migrations"]
+
+
+def test_printable_drops_escape_sequences_control_characters_and_surrogates() -> None:
+    assert (
+        printable("\x1b[1;31mred\x1b[0m \x1b]0;title\x07x\x00\x08\x85\udc80\ufffe\tend\r\nnext\rlast")
+        == "red x\tend\nnext\nlast"
+    )
+
+
+def test_a_tail_is_the_last_lines_that_say_something() -> None:
+    assert tail("a\n\nb  \n \nc\n", 2) == ["b", "c"]
+
+
+def test_ascii_keeps_what_can_be_read() -> None:
+    assert plain_ascii("J\u00f6rg \u2013 \u201cx\u201d \u2026 \u4e2d") == 'Jorg - "x" ... ?'
+
+
+def test_folding_and_quoting_keep_the_width() -> None:
+    assert folded("aaa bbb ccc", 8, "- ", "  ") == ["- aaa", "  bbb", "  ccc"]
+    assert quoted("abcdefgh\nij", 6, "| ") == ["| abcd", "| efgh", "| ij"]
