@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import IO
 
 from kpatch_ci.model.errors import InfrastructureError
@@ -23,6 +24,7 @@ from kpatch_ci.model.errors import InfrastructureError
 TERM_GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 TAIL_LINES = 30
+PIPE = subprocess.PIPE
 
 _live: set[Process] = set()
 _live_lock = threading.Lock()
@@ -74,25 +76,10 @@ class Process:
         if _stopping.is_set():
             raise InfrastructureError(f"not starting {self.argv[0]}: stopping")
         self.started = time.monotonic()
-        try:
-            self._popen = subprocess.Popen(
-                self.argv,
-                cwd=cwd,
-                env=None if env is None else dict(env),
-                stdin=stdin,
-                stdout=stdout,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                pass_fds=tuple(pass_fds),
-            )
-        except FileNotFoundError as error:
-            raise InfrastructureError(
-                f"{self.argv[0]}: no such program", hint="./kpatch-ci doctor says what is missing"
-            ) from error
-        except OSError as error:
-            raise InfrastructureError(f"cannot start {self.argv[0]}: {error.strerror}") from error
-        with _live_lock:
-            _live.add(self)
+        with _uninterrupted():
+            self._popen = _popen(self.argv, cwd=cwd, env=env, stdin=stdin, stdout=stdout, pass_fds=pass_fds)
+            with _live_lock:
+                _live.add(self)
         if _stopping.is_set():  # kill_all() may have run between the check above and the registration
             self.kill()
 
@@ -100,6 +87,13 @@ class Process:
     def pid(self) -> int:
         """Process id, which is its process group's and session's too."""
         return self._popen.pid
+
+    @property
+    def stdout(self) -> IO[bytes]:
+        """The read end, where the child was started with ``stdout=PIPE``."""
+        if self._popen.stdout is None:
+            raise ValueError("this child was not started with stdout=PIPE")
+        return self._popen.stdout
 
     @property
     def seconds(self) -> float:
@@ -116,6 +110,11 @@ class Process:
             return self._popen.wait(timeout)
         except subprocess.TimeoutExpired:
             return None
+
+    def terminate(self) -> None:
+        """Ask the whole process group to end (SIGTERM), and return at once."""
+        if self._popen.poll() is None:
+            self._signal(signal.SIGTERM)
 
     def kill(self, grace: float = TERM_GRACE) -> None:
         """End the whole process group: SIGTERM, then SIGKILL after ``grace`` seconds."""
@@ -136,9 +135,58 @@ class Process:
         try:
             if self._popen.poll() is None:
                 self.kill()
+            if self._popen.stdout is not None:
+                self._popen.stdout.close()
         finally:
             with _live_lock:
                 _live.discard(self)
+
+
+def _popen(
+    argv: tuple[str, ...],
+    *,
+    cwd: Path | None,
+    env: Mapping[str, str] | None,
+    stdin: IO[bytes] | int | None,
+    stdout: IO[bytes] | int | None,
+    pass_fds: Sequence[int],
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=None if env is None else dict(env),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=tuple(pass_fds),
+        )
+    except FileNotFoundError as error:
+        raise InfrastructureError(
+            f"{argv[0]}: no such program", hint="./kpatch-ci doctor says what is missing"
+        ) from error
+    except OSError as error:
+        raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C and SIGTERM wait until a child that was just forked is known to ``kill_all``."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python runs signal handlers in the main thread only
+        return
+    caught: list[tuple[int, FrameType | None]] = []
+    handlers = {n: h for n in (signal.SIGINT, signal.SIGTERM) if callable(h := signal.getsignal(n))}
+    for number in handlers:
+        signal.signal(number, lambda n, frame: caught.append((n, frame)))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for number_caught, frame in caught:
+        handlers[signal.Signals(number_caught)](number_caught, frame)
 
 
 def kill_all() -> int:
@@ -147,7 +195,10 @@ def kill_all() -> int:
     with _live_lock:
         processes = list(_live)
     for process in processes:
-        process.kill(grace=0.5)
+        process.terminate()
+    end = time.monotonic() + 0.5  # one grace for all of them, not one each
+    for process in processes:
+        process.kill(grace=max(0.0, end - time.monotonic()))
     return len(processes)
 
 

@@ -55,9 +55,9 @@ class Archives:
     security: str | None
 
 
-def host_archives() -> Archives:
+def host_archives(*, timeout: float = 60.0) -> Archives:
     """The archives that the host's own apt uses. Raises InfrastructureError where it names none."""
-    done = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)"], timeout=60)
+    done = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)"], timeout=timeout)
     main: str | None = None
     security: str | None = None
     for line in done.output.splitlines():

@@ -56,14 +56,15 @@ class ToolRoot:
         read: Sequence[Path] = (),
         write: Sequence[Path] = (),
         mounts: Sequence[tuple[Path, str]] = (),
+        write_mounts: Sequence[tuple[Path, str]] = (),
         cwd: Path | str | None = None,
         env: Mapping[str, str] | None = None,
         bwrap: str = "bwrap",
     ) -> list[str]:
         """Command line that runs ``command`` in the tool root.
 
-        ``read`` and ``write`` are visible at their own paths; ``mounts`` are (host path, path inside), read-only. There
-        is no network and nothing else of the host.
+        ``read`` and ``write`` are visible at their own paths; ``mounts`` (read-only) and ``write_mounts`` are
+        (host path, path inside). There is no network and nothing else of the host.
         """
         args = [bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"]
         args += ["--ro-bind", str(self.path / "usr"), "/usr", "--ro-bind", str(self.path / "etc"), "/etc"]
@@ -74,6 +75,8 @@ class ToolRoot:
             args += ["--ro-bind", str(path), str(path)]
         for outside, inside in mounts:
             args += ["--ro-bind", str(outside), inside]
+        for outside, inside in write_mounts:
+            args += ["--bind", str(outside), inside]
         for path in write:
             args += ["--bind", str(path), str(path)]
         if cwd is not None:
@@ -130,9 +133,9 @@ def make_toolroot(cache: Path, suite: str, archives: Archives) -> ToolRoot:
     return made
 
 
-def check_sandbox(root: ToolRoot) -> None:
+def check_sandbox(root: ToolRoot, *, timeout: float = PROBE_TIMEOUT) -> None:
     """Run `true` in the tool root. Raises InfrastructureError that says why this machine cannot."""
-    done = run(root.argv(["true"]), timeout=PROBE_TIMEOUT)
+    done = run(root.argv(["true"]), timeout=timeout)
     if done.ok:
         return
     hint = "kernel namespaces are needed: outside a container they are there by default"

@@ -20,8 +20,8 @@ ISOLATED = {
     "LC_ALL": "C",
     "GIT_TERMINAL_PROMPT": "0",
 }
-_WHEN = "0 +0000"
-_WHO = f"kpatch-ci <kpatch-ci@localhost> {_WHEN}"
+_WHEN = "@0 +0000"
+_WHO = "kpatch-ci <kpatch-ci@localhost> 0 +0000"
 IDENTITY = {
     "GIT_AUTHOR_NAME": "kpatch-ci",
     "GIT_AUTHOR_EMAIL": "kpatch-ci@localhost",

@@ -18,7 +18,9 @@ def artifact(place: Path, symbols: str, strings: bytes) -> Path:
 
 def test_only_what_is_in_patched_and_not_in_baseline_holds(tmp_path: Path) -> None:
     base = artifact(tmp_path / "b", "ff00 T schedule\n", b"sched_schedstats\0WA_IDLE\0")
-    new = artifact(tmp_path / "p", "ff00 T schedule\nff08 D sysctl_x\n", b"sched_schedstats\0WA_IDLE\0iowait_x\0NO_WA_STACK\0")
+    new = artifact(
+        tmp_path / "p", "ff00 T schedule\nff08 D sysctl_x\n", b"sched_schedstats\0WA_IDLE\0iowait_x\0NO_WA_STACK\0"
+    )
     adds = Adds(("sysctl_x", "schedule"), ("kernel/iowait_x", "kernel/iowait_y"), ("WA_IDLE", "WA_STACK"))
     proofs = {p.name: p for p in prove(adds, base, new)}
     assert proofs["sysctl_x"].holds

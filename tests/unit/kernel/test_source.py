@@ -23,7 +23,11 @@ MAKEFILE = "# SPDX\nVERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 9\nEXTRAVERSION =-rc
 def kernel_tar() -> io.BytesIO:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
-        for name, data, mode in (("Makefile", MAKEFILE, 0o644), ("scripts/run it.sh", "#!\n", 0o755), ("kernel/a.c", "int a;\n", 0o644)):
+        for name, data, mode in (
+            ("Makefile", MAKEFILE, 0o644),
+            ("scripts/run it.sh", "#!\n", 0o755),
+            ("kernel/a.c", "int a;\n", 0o644),
+        ):
             member = tarfile.TarInfo(f"linux-6.1/{name}")
             member.size, member.mode = len(data), mode
             archive.addfile(member, io.BytesIO(data.encode()))
@@ -56,7 +60,12 @@ def test_the_same_tar_gives_the_same_commit_with_modes_and_links(tmp_path: Path)
     assert commits[0] == commits[1]
     repo = git.Repo(tmp_path / "a")
     entries = {e.path: oct(e.mode) for e in repo.commit(commits[0]).tree.traverse() if e.type == "blob"}  # type: ignore[union-attr]
-    assert entries == {"Makefile": "0o100644", "kernel/a.c": "0o100644", "link": "0o120000", "scripts/run it.sh": "0o100755"}
+    assert entries == {
+        "Makefile": "0o100644",
+        "kernel/a.c": "0o100644",
+        "link": "0o120000",
+        "scripts/run it.sh": "0o100755",
+    }
     assert kernel_release(repo, commits[0]) == "6.1.9-rc1"
 
 
@@ -100,7 +109,9 @@ def test_a_plain_directory_is_taken_as_it_is_now(trees: TreeCache, tmp_path: Pat
     assert not (place / ".git").exists()
 
 
-def test_a_patched_tree_shares_what_did_not_change_and_never_writes_through(trees: TreeCache, users_repo: git.Repo, tmp_path: Path) -> None:
+def test_a_patched_tree_shares_what_did_not_change_and_never_writes_through(
+    trees: TreeCache, users_repo: git.Repo, tmp_path: Path
+) -> None:
     root = Path(users_repo.working_dir)
     (root / "kernel/a.c").write_text("int patched;\n")
     (root / "kernel/b.c").unlink()

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Options that the verbs share, and what is made of them."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+
+from kpatch_ci.cli.output import verbosity
+from kpatch_ci.cli.progress import LiveProgress, PlainProgress
+from kpatch_ci.config.load import DEFAULT_PROFILE, Config, Selection, load_config
+from kpatch_ci.kernel.build import default_jobs
+from kpatch_ci.pipeline.run import new_run_id
+
+F = TypeVar("F", bound=Callable[..., Any])
+DEFAULT_FILE = "pipeline.yaml"
+_PROJECT = Path(__file__).resolve().parents[2]
+
+
+def selection(function: F) -> F:
+    """-c, --tree, --series, --arch, --workload, --seeds, --profile/--quick, --jobs."""
+    for decorate in (
+        click.option(
+            "-c", "--config", "config_file", type=click.Path(path_type=Path), help="Pipeline file [pipeline.yaml]."
+        ),
+        click.option("-t", "--tree", help="Kernel tree instead of the file's: debian:X.Y, PATH[@REF], URL@REF."),
+        click.option("--series", multiple=True, metavar="NAME", help="Only this series. Repeatable."),
+        click.option("--arch", multiple=True, metavar="ARCH", help="Only this architecture. Repeatable."),
+        click.option("--workload", multiple=True, metavar="NAME", help="Only this workload. Repeatable."),
+        click.option("--seeds", type=int, metavar="N", help="This many seeds instead of boots x runs of the file."),
+        click.option("--profile", metavar="NAME", help="A profile of the file."),
+        click.option("--quick", is_flag=True, help="Same as --profile quick: for people who wait."),
+        click.option("-j", "--jobs", type=click.IntRange(1, 1024), default=default_jobs, help="CPUs to use [all]."),
+        verbosity,
+    ):
+        function = decorate(function)
+    return function
+
+
+def chosen(options: dict[str, Any]) -> Config:
+    """The configuration that the ``selection`` options describe. Raises UserError."""
+    path = options["config_file"] or (Path(DEFAULT_FILE) if Path(DEFAULT_FILE).exists() else _PROJECT / DEFAULT_FILE)
+    if options["quick"] and options["profile"] not in (None, "quick"):
+        raise click.UsageError("--quick and --profile contradict each other")
+    profile = options["profile"] or ("quick" if options["quick"] else DEFAULT_PROFILE)
+    return load_config(
+        path,
+        Selection(
+            series=tuple(options["series"]),
+            arches=tuple(options["arch"]),
+            workloads=tuple(options["workload"]),
+            seeds=options["seeds"],
+            profile=profile,
+            tree=options["tree"],
+        ),
+    )
+
+
+def output_directory(chosen_directory: Path | None) -> tuple[str, Path]:
+    """Run id and where its files go: ``--output``, else results/<run-id>/."""
+    run_id = new_run_id(datetime.datetime.now(datetime.UTC))
+    directory = chosen_directory or Path("results") / run_id
+    suffix = 1
+    while chosen_directory is None and directory.exists():
+        suffix += 1
+        directory = Path("results") / f"{run_id}-{suffix}"
+    return (directory.name if chosen_directory is None else run_id), directory.absolute()
+
+
+def stderr_console() -> Console:
+    """For progress: rich honours NO_COLOR, and writes plainly where stderr is no terminal."""
+    return Console(stderr=True)
+
+
+def progress(console: Console) -> PlainProgress:
+    """Bars on a terminal, lines elsewhere."""
+    import logging  # noqa: PLC0415
+
+    level = logging.getLogger("kpatch_ci").level
+    verbose = level <= logging.DEBUG
+    if level >= logging.ERROR:
+        console = Console(stderr=True, quiet=True)
+    live = console.is_terminal and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
+    return (LiveProgress if live else PlainProgress)(console, verbose=verbose)
+
+
+def command_line(arguments: Sequence[str] | None = None) -> str:
+    """The command as typed, for reports."""
+    return shlex.join(["./kpatch-ci", *(sys.argv[1:] if arguments is None else arguments)])

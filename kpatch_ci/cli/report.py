@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``kpatch-ci report``: a run's reports, shown or written again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from kpatch_ci.cli.output import verbosity
+from kpatch_ci.cli.results import result_file
+from kpatch_ci.report.document import load_document
+from kpatch_ci.report.terminal import print_details, print_failures, verdict_table
+from kpatch_ci.report.write import REPORTS
+
+
+@click.command(name="report")
+@click.argument("result", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--format", "form", type=click.Choice(["terminal", *REPORTS]), default="terminal", help="Which report [terminal]."
+)
+@verbosity
+def command(result: Path | None, form: str) -> int:
+    """Show a run's verdicts and cases (the latest run's, or RESULT's). Other formats go to stdout as they are in the files."""
+    path = result_file(result)
+    document = load_document(path)
+    if form != "terminal":
+        click.echo(REPORTS[form](document), nl=False)
+        return 0
+    out = Console()
+    out.print(verdict_table(document))
+    print_details(out, document)
+    print_failures(out, document, path.parent)
+    return 0

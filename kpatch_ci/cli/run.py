@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""``kpatch-ci run``: the whole pipeline.yaml; ends with a verdict table and the reports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from kpatch_ci.cli.options import chosen, command_line, output_directory, progress, selection, stderr_console
+from kpatch_ci.cli.output import say
+from kpatch_ci.config.load import Config
+from kpatch_ci.model.result import RunResult
+from kpatch_ci.model.series import Series
+from kpatch_ci.model.status import Status
+from kpatch_ci.pipeline.run import load_all, run
+from kpatch_ci.pipeline.session import open_session
+from kpatch_ci.report.terminal import print_failures, verdict_table
+from kpatch_ci.report.write import to_json, write_reports
+from kpatch_ci.store.atomic import write_text
+
+EXIT = {Status.PASSED: 0, Status.SKIPPED: 0, Status.FAILED: 1, Status.ERROR: 3}
+
+
+@click.command(name="run")
+@selection
+@click.option("--output", type=click.Path(path_type=Path), help="Directory for the reports [results/<run-id>].")
+@click.option("--json", "as_json", is_flag=True, help="result.json on stdout; everything else goes to stderr.")
+def command(output: Path | None, as_json: bool, **options: Any) -> int:
+    """Apply, build, boot, measure, compare: every series of pipeline.yaml on every architecture.
+
+    Installs what is missing first, and says what. What has been done before with the same inputs is reused; a run that
+    was killed is resumed by typing the same command.
+
+    \b
+    Exit status: 0 all verdicts acceptable, 1 a series failed or regressed, 2 usage or configuration, 3 the machine.
+    \b
+    Examples:
+      ./kpatch-ci run --quick                            3 seeds, two cases a workload
+      ./kpatch-ci run --series wakeup-gran --arch arm64
+      ./kpatch-ci run -t ~/linux@v6.1 --workload hackbench
+    """
+    config = chosen(options)
+    return perform(config, load_all(config), jobs=options["jobs"], output=output, as_json=as_json)
+
+
+def perform(config: Config, series: Sequence[Series], *, jobs: int, output: Path | None, as_json: bool) -> int:
+    """Run, write the reports, show the verdicts; returns the exit status."""
+    began = time.monotonic()
+    run_id, directory = output_directory(output)
+    session = open_session(config, jobs=jobs, logs=directory / "logs", say=say)
+    console = stderr_console()
+    with progress(console) as observer:
+        result = run(session, series, observer, run_id=run_id, command=command_line(), began=began)
+    document = write_reports(result, directory)
+    _remember(directory)
+    if as_json:
+        click.echo(to_json(document), nl=False)
+    show(result, directory, Console(stderr=as_json))
+    return EXIT[result.status]
+
+
+def show(result: RunResult, directory: Path, out: Console) -> None:
+    """The verdict table, each failure with what is needed to look into it, and where the reports are."""
+    out.print(verdict_table(result))
+    print_failures(out, result, directory)
+    measured = [
+        r for s in result.series for a in s.arches for arm in (a.baseline, a.patched) if arm for r in arm.replicates
+    ]
+    reused = all(stage.cached or not stage.key or stage.stage.startswith("apply ") for stage in result.stages)
+    done = (
+        "everything was reused"
+        if reused and measured
+        else f"{sum(not s.cached for s in result.stages)} stages ran (`explain`)"
+    )
+    out.print(
+        f"{result.status}: {len(result.series)} series in {result.seconds:.0f} s; {done}", markup=False, highlight=False
+    )
+    out.print(
+        f"reports: {_short(directory)}/ (report.txt, report.md, junit.xml, result.json, logs/)",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _short(path: Path) -> str:
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def _remember(directory: Path) -> None:
+    """``results/latest`` names the newest run, for `explain` and `report`."""
+    if directory.parent == Path("results").absolute():
+        write_text(directory.parent / "latest", f"{directory.name}\n")

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""pipeline.yaml -> Config: validated whole, every error at once with its line and the valid choices."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kpatch_ci.config.schema import PipelineFile, Timeouts, Value
+from kpatch_ci.guest.machine import load_machine, machine_files
+from kpatch_ci.model.errors import UserError, UserErrors
+from kpatch_ci.model.machine import Machine
+from kpatch_ci.model.workload import Case, Seed, WorkloadPlan
+from kpatch_ci.stats.verdict import Thresholds
+from kpatch_ci.store.yamlmodel import Lines, read, validate
+from kpatch_ci.workloads.cases import expand
+from kpatch_ci.workloads.table import WORKLOADS
+
+DEFAULT_PROFILE = "default"
+Loc = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the command line narrows; empty means all. ``seeds`` is a number of seeds, ``tree`` another tree."""
+
+    series: tuple[str, ...] = ()
+    arches: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    seeds: int | None = None
+    profile: str = DEFAULT_PROFILE
+    tree: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A pipeline, ready to run. ``root`` holds patches/, kconfigs/ and qemu/."""
+
+    path: Path
+    root: Path
+    profile: str
+    tree: str
+    series: tuple[str, ...]
+    machines: tuple[Machine, ...]
+    kconfig: tuple[str, ...]
+    tools: str
+    archives: tuple[str, str | None] | None
+    workloads: tuple[WorkloadPlan, ...]
+    seeds: tuple[Seed, ...]
+    thresholds: Thresholds
+    timeouts: Timeouts
+
+    @property
+    def patches(self) -> Path:
+        """The folder of series."""
+        return self.root / "patches"
+
+    def fragments(self, arch: str) -> tuple[Path, ...]:
+        """Kconfig fragments of an architecture, in order: its own comes second, so that the needs may override it."""
+        names = (self.kconfig[0], arch, *self.kconfig[1:])
+        return tuple(self.root / "kconfigs" / f"{name}.config" for name in names)
+
+
+def load_config(path: Path, selection: Selection = Selection()) -> Config:
+    """Read pipeline.yaml and narrow it. Raises UserErrors: of the file first, then of the selection."""
+    data, lines = read(path)
+    model = validate(data, PipelineFile, lines)
+    checker = _Checker(model, lines, path.absolute().parent)
+    machines = checker.machines()
+    checker.names("series", model.series, checker.series_names(), "a folder of patches/")
+    checker.names("kconfig", model.kconfig, checker.fragment_names(), "a file of kconfigs/")
+    plans = checker.plans(selection.profile)
+    checker.raise_all()
+    seeds = _seeds(model, selection)
+    return Config(
+        path=path,
+        root=checker.root,
+        profile=selection.profile,
+        tree=selection.tree or model.tree,
+        series=_narrow("series", model.series, selection.series, extra=checker.series_names()),
+        machines=_narrow_machines(machines, selection.arches),
+        kconfig=model.kconfig,
+        tools=model.tools,
+        archives=(model.archives.main, model.archives.security) if model.archives else None,
+        workloads=tuple(
+            p for p in plans if p.name in _narrow("workload", [p.name for p in plans], selection.workloads)
+        ),
+        seeds=seeds,
+        thresholds=_thresholds(model),
+        timeouts=model.timeouts,
+    )
+
+
+def _thresholds(model: PipelineFile) -> Thresholds:
+    numbers = model.statistics
+    return Thresholds(alpha=numbers.alpha, confidence=numbers.confidence)
+
+
+def _seeds(model: PipelineFile, selection: Selection) -> tuple[Seed, ...]:
+    """boots x runs seeds, counted from 1; ``--seeds N`` keeps the first N, in rounds over the boots."""
+    profile = model.profiles.get(selection.profile)
+    shape = (profile.seeds if profile else None) or model.seeds
+    every = [Seed(boot, run) for run in range(1, shape.runs + 1) for boot in range(1, shape.boots + 1)]
+    wanted = selection.seeds
+    if wanted is None:
+        return tuple(sorted(every))
+    if wanted < 1:
+        raise UserError(f"{wanted} seeds measure nothing", where="--seeds", expected="a whole number from 1 on")
+    run = shape.runs
+    while len(every) < wanted:
+        run += 1
+        every += [Seed(boot, run) for boot in range(1, shape.boots + 1)]
+    return tuple(sorted(every[:wanted]))
+
+
+class _Checker:
+    """What the schema cannot know: names that must exist beside the file. Collects errors."""
+
+    def __init__(self, model: PipelineFile, lines: Lines, root: Path) -> None:
+        self.model, self.lines, self.root = model, lines, root
+        self.errors: list[UserError] = []
+
+    def series_names(self) -> list[str]:
+        return sorted(p.parent.name for p in (self.root / "patches").glob("*/series.yaml"))
+
+    def fragment_names(self) -> list[str]:
+        return sorted(p.stem for p in (self.root / "kconfigs").glob("*.config"))
+
+    def names(self, key: str, wanted: Collection[str], known: Collection[str], what: str) -> None:
+        for index, name in enumerate(wanted):
+            if name not in known:
+                self._add(f"{key}: no '{name}'", (key, index), f"{what}: {_choices(name, known)}")
+        for name in sorted({n for n in wanted if list(wanted).count(n) > 1}):
+            self._add(f"{key}: '{name}' stands twice", (key,), "each once")
+
+    def machines(self) -> list[Machine]:
+        known = machine_files(self.root / "qemu")
+        self.names("machines", self.model.machines, known, "a file of qemu/")
+        found = [
+            m
+            for name in self.model.machines
+            if name in known
+            for m in self._try(load_machine, self.root / "qemu" / f"{name}.yaml")
+        ]
+        arches = [m.arch for m in found]
+        for arch in sorted({a for a in arches if arches.count(a) > 1}):
+            self._add(f"machines: two are of {arch}", ("machines",), "one machine an architecture")
+        return found
+
+    def _try(self, function: Callable[[Path], Machine], path: Path) -> list[Machine]:
+        try:
+            return [function(path)]
+        except UserError as error:
+            self.errors += error.errors if isinstance(error, UserErrors) else [error]
+            return []
+
+    def plans(self, profile: str) -> list[WorkloadPlan]:
+        if profile != DEFAULT_PROFILE and profile not in self.model.profiles:
+            self._add(
+                f"no profile '{profile}'", ("profiles",), f"one of {', '.join([DEFAULT_PROFILE, *self.model.profiles])}"
+            )
+        for name, changes in self.model.profiles.items():
+            for workload in changes.workloads:
+                if workload not in self.model.workloads:
+                    loc: Loc = ("profiles", name, "workloads", workload)
+                    self._add(
+                        f"profile '{name}': no workload '{workload}'", loc, _choices(workload, self.model.workloads)
+                    )
+        found = []
+        for name, entry in self.model.workloads.items():
+            for other in (n for n, p in self.model.profiles.items() if name in p.workloads and n != profile):
+                self._cases(name, self.model.profiles[other].workloads[name], ("profiles", other, "workloads", name))
+            loc = ("workloads", name, "cases")
+            cases = self._cases(name, entry.cases, loc)
+            chosen = self.model.profiles.get(profile)
+            if chosen and name in chosen.workloads:
+                cases = self._cases(name, chosen.workloads[name], ("profiles", profile, "workloads", name))
+            threshold = entry.threshold_percent or self.model.statistics.threshold_percent
+            found.append(WorkloadPlan(name, _kind(name), tuple(cases), threshold))
+        return found
+
+    def _cases(self, name: str, entries: Collection[Mapping[str, Value]], loc: Loc) -> list[Case]:
+        kind = _kind(name)
+        if kind not in WORKLOADS:
+            self._add(f"no workload '{name}'", loc[:-1], f"{_choices(kind, WORKLOADS)}, each with a -suffix if wanted")
+            return []
+        cases: dict[str, Case] = {}
+        for index, entry in enumerate(entries):
+            params = self.model.workloads[name].params if name in self.model.workloads else {}
+            here = (*loc, index)
+
+            def where(key: str, here: Loc = here, entry: Mapping[str, Value] = entry) -> str:
+                return self.lines.where((*here, key) if key in entry else ("workloads", name, "params", key))
+
+            try:
+                made = expand(kind, {**params, **entry}, where)
+            except UserError as error:
+                self.errors += error.errors if isinstance(error, UserErrors) else [error]
+                continue
+            for case in made:
+                if case.label in cases:
+                    self._add(f"{name}: case {case.label} stands twice", here, "cases that differ in a setting")
+                cases[case.label] = case
+        return list(cases.values())
+
+    def _add(self, what: str, loc: Loc, expected: str) -> None:
+        self.errors.append(UserError(what, where=self.lines.where(loc), expected=expected))
+
+    def raise_all(self) -> None:
+        unique = list({str(e): e for e in self.errors}.values())
+        if unique:
+            raise UserErrors(sorted(unique, key=_line))
+
+
+def _line(error: UserError) -> tuple[str, int]:
+    name, _, line = (error.where or ":0").rpartition(":")
+    return (name, int(line)) if line.isdigit() else (str(error.where), 0)
+
+
+def _kind(name: str) -> str:
+    return name.split("-", 1)[0]
+
+
+def _choices(name: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return (f"did you mean '{near[0]}'? " if near else "") + f"there are: {', '.join(known)}"
+
+
+def _narrow(
+    option: str, all_names: Collection[str], chosen: Collection[str], extra: Collection[str] = ()
+) -> tuple[str, ...]:
+    """The chosen names in the file's order; ``extra`` are names that may be chosen too, though the file does not list them."""
+    known = [*all_names, *(e for e in extra if e not in all_names)]
+    for name in chosen:
+        if name not in known:
+            raise UserError(f"no {option} '{name}'", where=f"--{option}", expected=_choices(name, known))
+    return tuple(n for n in known if n in chosen) if chosen else tuple(all_names)
+
+
+def _narrow_machines(machines: list[Machine], arches: Collection[str]) -> tuple[Machine, ...]:
+    names = _narrow("arch", [m.arch for m in machines], arches)
+    return tuple(m for m in machines if m.arch in names)

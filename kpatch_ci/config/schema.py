@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What pipeline.yaml may say: its keys, their types and their defaults."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pydantic
+
+from kpatch_ci.store.yamlmodel import Strict
+
+Value = str | int | tuple[str | int, ...]
+"""A setting's value, or several: the product of all lists gives the cases."""
+Positive = Annotated[int, pydantic.Field(gt=0)]
+Percent = Annotated[float, pydantic.Field(gt=0, lt=100, strict=False)]
+Fraction = Annotated[float, pydantic.Field(gt=0, lt=1)]
+
+
+class Seeds(Strict):
+    """How many boots an arm gets, and how many runs a boot: boots x runs seeds."""
+
+    boots: Positive = 3
+    runs: Positive = 4
+
+
+class WorkloadFile(Strict):
+    """One workload. ``cases``: mappings of settings; a list of values stands for one case each."""
+
+    cases: tuple[dict[str, Value], ...] = pydantic.Field(min_length=1)
+    params: dict[str, str | int] = pydantic.Field(default_factory=dict)
+    threshold_percent: Percent | None = None
+
+
+class Statistics(Strict):
+    """When a difference counts: error rate, confidence of intervals, and the smallest change that matters."""
+
+    alpha: Fraction = 0.05
+    confidence: Fraction = 0.95
+    threshold_percent: Percent = 1.0
+
+
+class Timeouts(Strict):
+    """Wall seconds on this machine after which a stage is ended. ``silence``: of a guest that says nothing."""
+
+    build: Positive = 3600
+    boot: Positive = 180
+    replicate: Positive = 180
+    silence: Positive = 120
+
+
+class ArchivesFile(Strict):
+    """Debian archives to use instead of the host's own."""
+
+    main: str
+    security: str | None = None
+
+
+class ProfileFile(Strict):
+    """What a profile changes: fewer seeds, other cases. What it does not name stays."""
+
+    seeds: Seeds | None = None
+    workloads: dict[str, tuple[dict[str, Value], ...]] = pydantic.Field(default_factory=dict)
+
+
+class PipelineFile(Strict):
+    """The whole file."""
+
+    tree: str = "debian:6.1"
+    series: tuple[str, ...] = pydantic.Field(min_length=1)
+    machines: tuple[str, ...] = pydantic.Field(min_length=1)
+    kconfig: tuple[str, ...] = pydantic.Field(min_length=1)
+    tools: str = "trixie"
+    archives: ArchivesFile | None = None
+    workloads: dict[str, WorkloadFile] = pydantic.Field(min_length=1)
+    seeds: Seeds = Seeds()
+    statistics: Statistics = Statistics()
+    timeouts: Timeouts = Timeouts()
+    profiles: dict[str, ProfileFile] = pydantic.Field(default_factory=dict)

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests: boot once per arm and boot seed, keep the snapshot, resume it for each replicate."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kpatch_ci.debian.toolroot import ToolRoot
+from kpatch_ci.guest import qemu, snapshot
+from kpatch_ci.guest.events import find_event
+from kpatch_ci.guest.files import GuestFiles, guest_modules, machine_slice, make_files
+from kpatch_ci.guest.image import GuestImage
+from kpatch_ci.guest.runner import QEMU_LOG, Ended, Runner
+from kpatch_ci.guest.verify import differences
+from kpatch_ci.model.boot import BootResult
+from kpatch_ci.model.build import BuildResult
+from kpatch_ci.model.digest import digest
+from kpatch_ci.model.machine import Machine
+from kpatch_ci.model.status import Status
+from kpatch_ci.process import tail
+from kpatch_ci.store.artifacts import ArtifactStore
+
+STAGE_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RawRun:
+    """One replicate, unparsed.
+
+    ``text`` is what came over the result channel after the resume, one JSON object a line. Passed: it ends with an "end"
+    event of status ok. Failed: any other end, a crash, a timeout, silence. Error: QEMU itself was ended.
+    """
+
+    status: Status
+    text: str
+    seconds: float
+    """Wall time on the host."""
+    reason: str = ""
+    log_tail: str = ""
+    console: Path | None = None
+    """The console's copy in the logs, unless passed."""
+
+
+class Guests:
+    """Guests below one cache directory with one tool root. Safe for concurrent threads. Times are wall seconds."""
+
+    def __init__(
+        self,
+        cache: Path,
+        store: ArtifactStore,
+        tools: ToolRoot,
+        *,
+        boot_timeout: float,
+        replicate_timeout: float,
+        silence_timeout: float,
+    ) -> None:
+        self.store, self.tools = store, tools
+        self.boot_timeout, self.replicate_timeout = boot_timeout, replicate_timeout
+        self._runner = Runner(tools, cache / "work", silence_timeout)
+        self._verified: set[str] = set()
+        self._lock = threading.Lock()
+
+    def boot_key(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int) -> str:
+        """Digest of everything that a snapshot is a function of."""
+        modules = [[m.name, m.parameters, m.digest] for m in guest_modules(build)]
+        inputs = [build.image_digest, modules, image.digest, machine_slice(machine), self.tools.fingerprint, boot_seed]
+        return digest([snapshot.KIND, STAGE_VERSION, *inputs])
+
+    def replicate_key(self, boot_key: str, job: str) -> str:
+        """Digest of everything that a replicate's text is a function of."""
+        return digest(["replicate", STAGE_VERSION, boot_key, job])
+
+    def find_boot(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int) -> BootResult | None:
+        """The boot, when it was made before. Does not hash the snapshot: the first replicate does."""
+        key = self.boot_key(build, image, machine, boot_seed)
+        artifact = snapshot.find(self.store, key)
+        return snapshot.boot_result(artifact, build.arm, cached=True) if artifact else None
+
+    def boot(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int, logs: Path) -> BootResult:
+        """Boot, check and save a guest, or reuse one. A kernel that does not boot is a result.
+
+        Raises InfrastructureError where this machine fails.
+        """
+        found = self.find_boot(build, image, machine, boot_seed)
+        if found:
+            return found
+        key = self.boot_key(build, image, machine, boot_seed)
+        files = self._files(build, image, machine)
+        attempt = BootResult(
+            status=Status.FAILED,
+            arm=build.arm,
+            arch=machine.arch,
+            machine=machine.name,
+            boot_seed=boot_seed,
+            key=key,
+            seconds=0.0,
+            cached=False,
+            qemu_argv=tuple(qemu.boot_argv(machine, boot_seed, dtb=files.dtb is not None, qmp_fd=3)),
+            reproduce=self._reproduce(files, machine, boot_seed),
+        )
+        with self._runner.work("boot-") as work:
+            ready = _readiness(work, machine, build)
+            ended = self._runner.boot(files, machine, boot_seed, work, timeout=self.boot_timeout, ready=ready)
+            attempt = replace(attempt, seconds=round(ended.seconds, 2), facts=find_event(_text(work), "facts") or {})
+            if ended.lost:
+                log = logs / f"boot-{machine.arch}-{build.arm}-{boot_seed}.console.log"
+                return _failed(attempt, ended.lost, build, machine, work=work, log=log)
+            artifact = snapshot.keep(self.store, attempt, work)
+        with self._lock:
+            self._verified.add(key)
+        return snapshot.boot_result(artifact, build.arm, cached=False)
+
+    def replicate(
+        self,
+        boot: BootResult,
+        build: BuildResult,
+        image: GuestImage,
+        machine: Machine,
+        job: str,
+        *,
+        logs: Path,
+        name: str,
+    ) -> RawRun:
+        """Resume a boot's snapshot with a job. How the guest ended is a result; ``name`` is its log's.
+
+        A snapshot that was damaged since is booted again. Raises InfrastructureError where this machine fails.
+        """
+        saved = self._snapshot(boot, build, image, machine, logs)
+        if saved is None:
+            return RawRun(Status.ERROR, "", 0.0, "the snapshot was damaged, and the guest did not boot again")
+        files = self._files(build, image, machine)
+        with self._runner.work("run-") as work:
+            ended = self._runner.resume(
+                files, machine, boot.boot_seed, saved, work, job=job, timeout=self.replicate_timeout
+            )
+            return _raw_run(work, ended, logs / f"{name}.console.log")
+
+    def boot_plain(
+        self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int, *, job: str = "shell\n"
+    ) -> int:
+        """Boot with the console on the terminal, for people: not deterministic. Returns QEMU's exit status."""
+        files = self._files(build, image, machine)
+        with self._runner.work("plain-") as work:
+            return self._runner.plain(files, machine, boot_seed, work, job=job)
+
+    def _files(self, build: BuildResult, image: GuestImage, machine: Machine) -> GuestFiles:
+        return make_files(build, image, machine, self.store, self.tools)
+
+    def _snapshot(
+        self, boot: BootResult, build: BuildResult, image: GuestImage, machine: Machine, logs: Path
+    ) -> Path | None:
+        """The snapshot, hashed once in this object's life, and booted again when it is damaged or gone."""
+        with self._lock:
+            known = boot.key in self._verified
+            artifact = snapshot.find(self.store, boot.key, verify=not known)
+            self._verified.add(boot.key)
+        if artifact:
+            return artifact.path / qemu.SNAPSHOT_FILE
+        return self.boot(build, image, machine, boot.boot_seed, logs).snapshot
+
+    def _reproduce(self, files: GuestFiles, machine: Machine, boot_seed: int) -> str:
+        """A command that boots the same guest by hand, its console on the terminal."""
+        argv = qemu.plain_argv(machine, boot_seed, dtb=files.dtb is not None)
+        mounts = [*files.mounts(), (files.job, f"{qemu.WORK}/{qemu.JOB_FILE}")]
+        return shlex.join(self.tools.argv(argv, mounts=mounts))
+
+
+def _text(work: Path) -> str:
+    try:
+        return (work / qemu.RESULT_FILE).read_text(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _readiness(work: Path, machine: Machine, build: BuildResult) -> Callable[[], str | None]:
+    """What is asked when the guest has paused: is it the agent that says so, and is the guest what was asked for?"""
+    modules = [m.name for m in guest_modules(build)]
+
+    def ready() -> str | None:
+        text = _text(work)
+        facts = find_event(text, "facts")
+        if facts is None or find_event(text, "ready") is None:
+            end = find_event(text, "end")
+            return f"the guest's agent failed: {end.get('reason')}" if end else "the guest panicked before it was ready"
+        wrong = differences(facts, machine, build.release, modules)
+        return f"the guest is not what was asked for: {'; '.join(wrong[:3])}" if wrong else None
+
+    return ready
+
+
+def _failed(
+    attempt: BootResult, lost: str, build: BuildResult, machine: Machine, *, work: Path, log: Path
+) -> BootResult:
+    end = find_event(_text(work), "end")
+    modules = [m.name for m in guest_modules(build)]
+    return replace(
+        attempt,
+        differences=differences(attempt.facts, machine, build.release, modules) if attempt.facts else (),
+        console=_keep(work / qemu.CONSOLE_FILE, log),
+        reason=f"the guest's agent failed: {end.get('reason')}" if end else lost,
+        log_tail=tail(work / qemu.CONSOLE_FILE),
+    )
+
+
+def _raw_run(work: Path, ended: Ended, log: Path) -> RawRun:
+    text = _text(work)
+    end = find_event(text, "end")
+    seconds = round(ended.seconds, 3)
+    console = work / qemu.CONSOLE_FILE
+    if ended.lost is None and end and end.get("status") == "ok":
+        return RawRun(Status.PASSED, text, seconds)
+    if ended.lost is None and ended.code:
+        reason = f"QEMU ended with exit status {ended.code}"
+        return RawRun(Status.ERROR, text, seconds, reason, tail(work / QEMU_LOG), _keep(console, log))
+    reason = ended.lost or (str(end.get("reason")) if end else "the guest ended without a word")
+    return RawRun(Status.FAILED, text, seconds, reason, tail(console), _keep(console, log))
+
+
+def _keep(console: Path, log: Path) -> Path | None:
+    if not console.exists():
+        return None
+    log.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(console, log)
+    return log

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The guest image: an initramfs of real Debian packages and our agent, the same bytes whenever it is made.
+
+Only the files that workloads run go in, with the libraries that they need. Which versions those are is asked of the
+network once: the answer is kept beside the cache, by a digest of everything else that the image depends on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kpatch_ci.debian.apt import AptRoot, Archives, Package, extract
+from kpatch_ci.debian.toolroot import ToolRoot
+from kpatch_ci.guest.cpio import pack
+from kpatch_ci.model.arch import Arch
+from kpatch_ci.model.digest import digest, file_digest
+from kpatch_ci.model.errors import InfrastructureError
+from kpatch_ci.process import run
+from kpatch_ci.store.artifacts import Artifact, ArtifactStore
+from kpatch_ci.store.atomic import disk_errors, write_text
+from kpatch_ci.store.cache import locked
+
+KIND = "guest-image"
+LAYOUT = 1
+"""Raise it when what is done with the packages changes."""
+IMAGE = "image.cpio"
+TOOL_TIMEOUT = 300.0
+
+PROGRAMS: Mapping[str, tuple[str, ...]] = {
+    "busybox-static": ("usr/bin/busybox",),
+    "coreutils": ("usr/bin/dd",),
+    "dbench": ("usr/bin/dbench",),
+    "e2fsprogs": ("usr/sbin/mke2fs",),
+    "rt-tests": ("usr/bin/hackbench",),
+    "xfsprogs": ("usr/sbin/mkfs.xfs",),
+}
+"""Package -> programs taken from it."""
+APPLETS = (
+    "cat", "df", "dmesg", "find", "free", "grep", "head", "ls", "mount", "ps", "sh", "sleep", "tail", "top", "umount", "uptime", "vi",
+)  # fmt: skip
+"""Busybox's, for people in `boot --shell`; workloads call real programs by their paths."""
+LOADFILE = "usr/share/dbench/client.txt"
+LOADFILE_LINES = 20_000
+"""Of dbench's 26 MB: more than a client replays in a run."""
+CFLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s")
+_INTERPRETERS = {"arm64": "usr/lib/ld-linux-aarch64.so.1", "x86_64": "usr/lib64/ld-linux-x86-64.so.2"}
+"""Where programs look for the dynamic loader (through the links of _LINKS)."""
+_LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64"}
+_FOLDERS = (
+    "dev", "etc", "proc", "sys", "tmp", "usr", "usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "usr/lib/kpci", "usr/share",
+    "usr/share/dbench",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class GuestImage:
+    """An initramfs. ``packages``: name -> version of every package that a file in it comes from."""
+
+    arch: str
+    path: Path
+    digest: str
+    packages: Mapping[str, str]
+    key: str
+
+
+def _suites(suite: str) -> tuple[str, ...]:
+    return (suite, f"{suite}-updates", f"{suite}-security")
+
+
+def _agent_files(agent_sources: Path) -> list[Path]:
+    found = sorted(p for p in agent_sources.iterdir() if p.suffix in (".c", ".h"))
+    if not any(p.suffix == ".c" for p in found):
+        raise InfrastructureError(f"{agent_sources} holds no sources of the guest's agent")
+    return found
+
+
+def _spec(arch: Arch, tools: ToolRoot, agent_sources: Path) -> str:
+    """Digest of what an image depends on, but for the packages' versions."""
+    agent = {p.name: file_digest(p) for p in _agent_files(agent_sources)}
+    layout = [LAYOUT, PROGRAMS, APPLETS, LOADFILE, LOADFILE_LINES, CFLAGS, _LINKS, _FOLDERS]
+    return digest([KIND, layout, arch.name, _suites(tools.suite), tools.fingerprint, agent])
+
+
+def _index(cache: Path, arch: Arch, spec: str) -> Path:
+    return cache / "guest" / f"{arch.name}-{spec[:16]}.json"
+
+
+def _image(arch: Arch, artifact: Artifact) -> GuestImage:
+    return GuestImage(
+        arch.name, artifact.path / IMAGE, artifact.digests[IMAGE], artifact.meta["packages"], artifact.key
+    )
+
+
+def find_image(
+    arch: Arch, cache: Path, store: ArtifactStore, tools: ToolRoot, agent_sources: Path
+) -> GuestImage | None:
+    """The image, when it was made before from these sources and tools. Asks no network."""
+    try:
+        key = json.loads(_index(cache, arch, _spec(arch, tools, agent_sources)).read_text())["key"]
+    except (OSError, ValueError, KeyError):
+        return None
+    artifact = store.get(KIND, key)
+    return _image(arch, artifact) if artifact else None
+
+
+def make_image(
+    arch: Arch, cache: Path, store: ArtifactStore, tools: ToolRoot, *, archives: Archives, agent_sources: Path
+) -> GuestImage:
+    """The image, made when it is not there. Raises InfrastructureError."""
+    spec = _spec(arch, tools, agent_sources)
+    index = _index(cache, arch, spec)
+    with locked(index), disk_errors(cache):
+        found = find_image(arch, cache, store, tools, agent_sources)
+        if found:
+            return found
+        with tempfile.TemporaryDirectory(prefix=f".{arch.name}-", dir=index.parent) as scratch:
+            artifact = _make(_Kitchen(arch, tools, Path(scratch)), spec, store, archives, agent_sources)
+        write_text(index, json.dumps({"key": artifact.key, "packages": artifact.meta["packages"]}, indent=1))
+    return _image(arch, artifact)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kitchen:
+    arch: Arch
+    tools: ToolRoot
+    work: Path
+
+    @property
+    def unpacked(self) -> Path:
+        """One folder a package."""
+        return self.work / "packages"
+
+    @property
+    def root(self) -> Path:
+        """What becomes the image."""
+        return self.work / "root"
+
+
+def _make(kitchen: _Kitchen, spec: str, store: ArtifactStore, archives: Archives, agent_sources: Path) -> Artifact:
+    suites = _suites(kitchen.tools.suite)
+    apt = AptRoot(kitchen.work / "apt", arch=kitchen.arch.debian_arch, suites=suites, archives=archives)
+    apt.update()
+    packages = {p.name: p for p in apt.download(PROGRAMS) if p.name in PROGRAMS or p.name.startswith("lib")}
+    for package in packages.values():
+        extract([package], kitchen.unpacked / package.name)
+    files = _files(kitchen, packages)
+    used = {origin: packages[origin] for origin, _ in files.values()}
+    key = digest([spec, {name: [p.version, p.sha256] for name, p in used.items()}])
+
+    def fill(place: Path) -> Mapping[str, Any]:
+        _lay_out(kitchen, files)
+        _compile_agent(kitchen, agent_sources)
+        pack(kitchen.tools, kitchen.root, place / IMAGE)
+        return {"arch": kitchen.arch.name, "packages": {name: p.version for name, p in sorted(used.items())}}
+
+    return store.get(KIND, key) or store.put(KIND, key, fill)
+
+
+def _files(kitchen: _Kitchen, packages: Mapping[str, Package]) -> dict[str, tuple[str, Path]]:
+    """Path in the image -> package and file, of all programs and what they are linked with."""
+    files = {path: (name, kitchen.unpacked / name / path) for name, paths in PROGRAMS.items() for path in paths}
+    files[LOADFILE] = ("dbench", kitchen.unpacked / "dbench" / LOADFILE)
+    for path, (name, source) in files.items():
+        if not source.is_file():
+            raise InfrastructureError(f"package {name} {packages[name].version} has no /{path}")
+    following = [source for path, (_, source) in files.items() if path != LOADFILE]
+    while following:
+        wanted = [f"usr/lib/{kitchen.arch.gnu_triplet}/{name}" for name in _needed(kitchen, following)]
+        found = {path: _find(kitchen, packages, path) for path in wanted if path not in files}
+        files.update(found)
+        following = [source for _, source in found.values()]
+    return files
+
+
+def _needed(kitchen: _Kitchen, programs: Iterable[Path]) -> list[str]:
+    """Names of the libraries that ELF files ask for."""
+    inside = [f"/kpci/{p.relative_to(kitchen.unpacked)}" for p in programs]
+    argv = kitchen.tools.argv(["readelf", "--dynamic", "--wide", *inside], mounts=[(kitchen.unpacked, "/kpci")])
+    done = run(argv, timeout=TOOL_TIMEOUT)
+    if not done.ok:
+        raise InfrastructureError(f"cannot read what the guest's programs need: {done.explain()}", log=done.output)
+    return sorted(set(re.findall(r"\(NEEDED\)\s+Shared library: \[([^\]]+)\]", done.output)))
+
+
+def _find(kitchen: _Kitchen, packages: Iterable[str], path: str) -> tuple[str, Path]:
+    for name in sorted(packages):
+        source = kitchen.unpacked / name / path
+        if source.is_file():
+            return name, source.resolve()
+    raise InfrastructureError(f"no package of the guest has the library {path}")
+
+
+def _lay_out(kitchen: _Kitchen, files: Mapping[str, tuple[str, Path]]) -> None:
+    root = kitchen.root
+    for name in ("", *_FOLDERS, f"usr/lib/{kitchen.arch.gnu_triplet}"):
+        (root / name).mkdir()
+        (root / name).chmod(0o755)
+    for path, (_, source) in files.items():
+        shutil.copyfile(source, root / path)
+        (root / path).chmod(0o755)
+    _truncate(root / LOADFILE, LOADFILE_LINES)
+    for link, target in {**_LINKS, **{f"usr/bin/{applet}": "busybox" for applet in APPLETS}}.items():
+        (root / link).symlink_to(target)
+    loader = _INTERPRETERS[kitchen.arch.name]
+    (root / loader).symlink_to(f"/usr/lib/{kitchen.arch.gnu_triplet}/{Path(loader).name}")
+
+
+def _truncate(path: Path, lines: int) -> None:
+    with path.open("rb") as stream:
+        kept = b"".join(line for _, line in zip(range(lines), stream, strict=False))
+    path.write_bytes(kept)
+    path.chmod(0o644)
+
+
+def _compile_agent(kitchen: _Kitchen, agent_sources: Path) -> None:
+    sources: Sequence[str] = [p.name for p in _agent_files(agent_sources) if p.suffix == ".c"]
+    out = kitchen.work / "agent"
+    out.mkdir()
+    argv = kitchen.tools.argv(
+        [f"{kitchen.arch.cross_compile}gcc", *CFLAGS, "-o", "/kpci/out/init", *sources],
+        mounts=[(agent_sources, "/kpci/src")],
+        write_mounts=[(out, "/kpci/out")],
+        cwd="/kpci/src",
+    )
+    done = run(argv, timeout=TOOL_TIMEOUT)
+    if not done.ok:
+        raise InfrastructureError(f"the guest's agent does not compile: {done.explain()}", log=done.output)
+    shutil.copyfile(out / "init", kitchen.root / "init")
+    (kitchen.root / "init").chmod(0o755)

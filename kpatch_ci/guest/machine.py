@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Machine files: what is in qemu/, checked whole."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import pydantic
+
+from kpatch_ci.model.arch import ARCHES
+from kpatch_ci.model.errors import UserError, UserErrors
+from kpatch_ci.model.machine import Cluster, Machine
+from kpatch_ci.store import yamlmodel
+from kpatch_ci.store.yamlmodel import Lines, Strict
+
+SUFFIX = ".yaml"
+FULL_CAPACITY = 1024
+CAPACITY_ARCHES = frozenset({"arm64"})
+"""Architectures whose firmware tables can say how fast a CPU is."""
+_SPAN = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?")
+
+
+def parse_cpus(text: str) -> tuple[int, ...]:
+    """CPU numbers of a list as the kernel writes it: ``0-5`` or ``0,2-3``. Raises ValueError."""
+    cpus: list[int] = []
+    for part in text.split(","):
+        match = _SPAN.fullmatch(part.strip())
+        if match is None or int(match[2] or match[1]) < int(match[1]):
+            raise ValueError("CPUs are a list like [0, 1] or text like 0-5 or 0,2-3")
+        cpus.extend(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return tuple(cpus)
+
+
+def format_cpus(cpus: tuple[int, ...]) -> str:
+    """CPU numbers as the kernel lists them: ``0-5`` or ``0,2-3``."""
+    spans: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if spans and cpu == spans[-1][1] + 1:
+            spans[-1][1] = cpu
+        else:
+            spans.append([cpu, cpu])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
+
+
+def _cpus(value: Any) -> Any:
+    return parse_cpus(value) if isinstance(value, str) else value
+
+
+Cpus = Annotated[tuple[int, ...], pydantic.BeforeValidator(_cpus), pydantic.Field(min_length=1)]
+Word = Annotated[str, pydantic.Field(pattern=r"^[A-Za-z0-9._+-]+$")]
+
+
+class _ClusterFile(Strict):
+    name: Word
+    cpus: Cpus
+    capacity: Annotated[int, pydantic.Field(ge=1, le=FULL_CAPACITY)] | None = None
+
+
+class _MachineFile(Strict):
+    name: Word
+    description: str
+    arch: str
+    qemu_machine: Annotated[str, pydantic.Field(min_length=1)]
+    cpu: Annotated[str, pydantic.Field(min_length=1)]
+    memory_mib: Annotated[int, pydantic.Field(ge=64, le=65536)]
+    clusters: Annotated[tuple[_ClusterFile, ...], pydantic.Field(min_length=1)]
+    icount_shift: Annotated[int, pydantic.Field(ge=0, le=10)]
+    kernel_args: tuple[Annotated[str, pydantic.Field(pattern=r"^\S+$")], ...] = ()
+    properties: dict[str, str] = pydantic.Field(default_factory=dict)
+
+    @pydantic.field_validator("arch")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in ARCHES:
+            raise ValueError(f"one of {', '.join(ARCHES)}")
+        return value
+
+
+def load_machine(path: Path) -> Machine:
+    """The machine that a file describes. Raises UserErrors with every error and its line."""
+    data, lines = yamlmodel.read(path)
+    found = yamlmodel.validate(data, _MachineFile, lines)
+    errors = [*_name_errors(found, path, lines), *_cpu_errors(found, lines), *_capacity_errors(found, lines)]
+    if errors:
+        raise UserErrors(errors)
+    return Machine(
+        name=found.name,
+        description=found.description.strip(),
+        arch=found.arch,
+        qemu_machine=found.qemu_machine,
+        cpu=found.cpu,
+        memory_mib=found.memory_mib,
+        clusters=tuple(Cluster(c.name, tuple(sorted(c.cpus)), c.capacity) for c in found.clusters),
+        icount_shift=found.icount_shift,
+        kernel_args=found.kernel_args,
+        properties=dict(found.properties),
+    )
+
+
+def machine_files(folder: Path) -> list[str]:
+    """Names of the machines in a folder, sorted; what ``load_machine(folder / f"{name}.yaml")`` takes."""
+    return sorted(p.stem for p in folder.glob(f"*{SUFFIX}"))
+
+
+def _name_errors(found: _MachineFile, path: Path, lines: Lines) -> list[UserError]:
+    if found.name == path.stem:
+        return []
+    return [UserError(f"name: '{found.name}' in {path.name}", where=lines.where(("name",)), expected=path.stem)]
+
+
+def _cpu_errors(found: _MachineFile, lines: Lines) -> list[UserError]:
+    """Each CPU from 0 up stands in exactly one cluster."""
+    errors: list[UserError] = []
+    owner: dict[int, str] = {}
+    for index, cluster in enumerate(found.clusters):
+        for cpu in cluster.cpus:
+            if cpu in owner:
+                where = lines.where(("clusters", index, "cpus"))
+                errors.append(UserError(f"CPU {cpu} is in '{owner[cpu]}' already", where=where))
+            owner.setdefault(cpu, cluster.name)
+    missing = sorted(set(range(max(owner) + 1)) - set(owner))
+    if missing:
+        what = f"clusters: CPU {', '.join(map(str, missing))} is in no cluster"
+        errors.append(UserError(what, where=lines.where(("clusters",)), expected=f"all of 0-{max(owner)}"))
+    return errors
+
+
+def _capacity_errors(found: _MachineFile, lines: Lines) -> list[UserError]:
+    """Capacities: for all clusters or none, where the architecture has them, and the fastest is 1024."""
+    given = [(i, c.capacity) for i, c in enumerate(found.clusters) if c.capacity is not None]
+    if not given:
+        return []
+    if found.arch not in CAPACITY_ARCHES:
+        where = lines.where(("clusters", given[0][0], "capacity"))
+        return [UserError(f"{found.arch} has no CPU capacities", where=where, expected="leave the key away")]
+    errors = [
+        UserError(f"cluster '{c.name}' has no capacity, others have", where=lines.where(("clusters", i)))
+        for i, c in enumerate(found.clusters)
+        if c.capacity is None
+    ]
+    if max(value for _, value in given) != FULL_CAPACITY:
+        where = lines.where(("clusters", given[0][0], "capacity"))
+        errors.append(UserError("no cluster has the full capacity", where=where, expected=f"{FULL_CAPACITY} somewhere"))
+    return errors

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Taking a snapshot over QEMU's monitor: wait until the guest pauses itself, save it, end QEMU."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from qemu.qmp import EventListener, QMPClient, QMPError
+
+from kpatch_ci.model.errors import InfrastructureError
+
+CONNECT_TIMEOUT = 60.0
+COMMAND_TIMEOUT = 30.0
+SAVE_TIMEOUT = 300.0
+POLL = 0.05
+
+_PAUSED = "GUEST_PANICKED"
+"""The agent writes to pvpanic when it is ready; -action panic=pause stops the guest right there."""
+_CAPABILITIES = ("mapped-ram", "events")
+
+T = TypeVar("T")
+
+
+def save_when_paused(
+    channel: socket.socket, uri: str, *, check: Callable[[], str | None], ready: Callable[[], str | None]
+) -> str | None:
+    """Save the guest to ``uri`` once it has paused, and quit QEMU. None when that was done, else the reason why not.
+
+    ``check`` is asked every POLL seconds while the guest runs, ``ready`` once it has paused: what they return ends it.
+    Raises InfrastructureError when QEMU does not answer or cannot save.
+    """
+    return asyncio.run(_save_when_paused(channel, uri, check, ready))
+
+
+async def _save_when_paused(
+    channel: socket.socket, uri: str, check: Callable[[], str | None], ready: Callable[[], str | None]
+) -> str | None:
+    logging.getLogger("qemu.qmp").setLevel(logging.CRITICAL)  # it logs what it raises as well
+    client = QMPClient()
+    try:
+        await _in_time(client.connect(channel), CONNECT_TIMEOUT, "greet")
+    except QMPError as error:
+        reason = check()
+        if reason:
+            return reason
+        raise InfrastructureError(f"QEMU's monitor does not answer: {error}") from error
+    try:
+        listener = EventListener((_PAUSED, "SHUTDOWN", "MIGRATION"))
+        with client.listen(listener):
+            reason = await _until_paused(listener, check) or ready()
+            if reason is None:
+                await _save(client, listener, uri)
+                await _in_time(client.execute("quit"), COMMAND_TIMEOUT, "quit")
+            return reason
+    except QMPError as error:
+        reason = check()
+        if reason:
+            return reason
+        raise InfrastructureError(f"QEMU's monitor failed: {error}") from error
+    finally:
+        await _disconnect(client)
+
+
+async def _until_paused(listener: EventListener, check: Callable[[], str | None]) -> str | None:
+    event = asyncio.ensure_future(listener.get())
+    try:
+        while not event.done():
+            await asyncio.wait({event}, timeout=POLL)
+            reason = None if event.done() else check()
+            if reason:
+                return reason
+        if event.result()["event"] == _PAUSED:
+            return None
+        return check() or "the guest ended before it was ready"
+    finally:
+        event.cancel()
+
+
+async def _save(client: QMPClient, listener: EventListener, uri: str) -> None:
+    wanted = [{"capability": name, "state": True} for name in _CAPABILITIES]
+    await _command(client, "migrate-set-capabilities", {"capabilities": wanted})
+    await _command(client, "migrate", {"uri": uri})
+    state = ""
+    while state not in ("completed", "failed"):
+        event = await _in_time(listener.get(), SAVE_TIMEOUT, "save the guest")
+        state = str(event.get("data", {}).get("status", ""))  # type: ignore[attr-defined]
+    if state == "failed":
+        told: Any = await _command(client, "query-migrate", {})
+        raise InfrastructureError(
+            f"QEMU could not save the guest: {told.get('error-desc', 'no reason given')}",
+            hint="is there space left on the disk that holds the cache?",
+        )
+
+
+async def _command(client: QMPClient, name: str, arguments: dict[str, object]) -> object:
+    return await _in_time(client.execute(name, arguments), COMMAND_TIMEOUT, name)
+
+
+async def _in_time(work: Awaitable[T], seconds: float, what: str) -> T:
+    try:
+        return await asyncio.wait_for(work, seconds)
+    except TimeoutError as error:
+        raise InfrastructureError(f"QEMU did not {what} within {seconds:.0f} s") from error
+
+
+async def _disconnect(client: QMPClient) -> None:
+    """Whatever the connection's end was, it has been reported already."""
+    with contextlib.suppress(QMPError, OSError, EOFError, TimeoutError):
+        await asyncio.wait_for(client.disconnect(), COMMAND_TIMEOUT)

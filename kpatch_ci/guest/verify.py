@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a guest says of itself, held against what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kpatch_ci.guest.machine import CAPACITY_ARCHES, format_cpus
+from kpatch_ci.model.machine import Cluster, Machine
+
+_CLOCKSOURCES = {"arm64": "arch_sys_counter", "x86_64": "tsc"}
+"""Clocks that the guest reads without leaving it. With another one the figures would be about the clock."""
+
+
+def differences(facts: Mapping[str, Any], machine: Machine, release: str, modules: Sequence[str]) -> tuple[str, ...]:
+    """Everything in ``facts`` (the agent's event) that contradicts the machine file, the build's release or its modules.
+
+    One sentence each, with both sides named; empty when the guest is what was asked for.
+    """
+    found = []
+    if facts.get("release") != release:
+        found.append(f"kernel release: {facts.get('release')}, the build is {release}")
+    if facts.get("cpus") != machine.cpus:
+        found.append(f"CPUs: {facts.get('cpus')}, the machine file says {machine.cpus}")
+    seen = {entry["cpu"]: entry for entry in facts.get("cpu", ())}
+    if machine.arch in CAPACITY_ARCHES:
+        for cluster in machine.clusters:
+            found += _cluster_differences(seen, cluster)
+    found += _clock_differences(facts, machine)
+    loaded = set(facts.get("modules", ()))
+    found += [f"module {name}: not loaded" for name in modules if name not in loaded]
+    return tuple(found)
+
+
+def _cluster_differences(seen: Mapping[int, Mapping[str, Any]], cluster: Cluster) -> list[str]:
+    found = []
+    wanted = format_cpus(cluster.cpus)
+    for cpu in cluster.cpus:
+        entry = seen.get(cpu)
+        if entry is None:
+            found.append(f"CPU {cpu}: not there")
+            continue
+        if entry.get("cluster_cpus") != wanted:
+            found.append(f"cluster of CPU {cpu}: {entry.get('cluster_cpus')}, the machine file says {wanted}")
+        if cluster.capacity is not None and entry.get("capacity") != cluster.capacity:
+            found.append(f"capacity of CPU {cpu}: {entry.get('capacity')}, the machine file says {cluster.capacity}")
+    return found
+
+
+def _clock_differences(facts: Mapping[str, Any], machine: Machine) -> list[str]:
+    found = []
+    wanted = _CLOCKSOURCES[machine.arch]
+    if facts.get("clocksource") != wanted:
+        found.append(f"clock source: {facts.get('clocksource')}, it should be {wanted}")
+    if facts.get("timer_resolution_ns") != 1:
+        found.append(f"timer resolution: {facts.get('timer_resolution_ns')} ns, high-resolution timers have 1")
+    return found

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From the values of a run's nodes to what the run found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kpatch_ci.config.load import Config
+from kpatch_ci.kernel.diagnostics import introduced
+from kpatch_ci.kernel.prove import prove
+from kpatch_ci.model.boot import BootResult
+from kpatch_ci.model.build import BuildResult, Proof
+from kpatch_ci.model.comparison import Comparison
+from kpatch_ci.model.machine import Machine
+from kpatch_ci.model.result import ArchResult, ArmResult, SeriesResult, worst
+from kpatch_ci.model.series import Adds, ApplyResult, Series
+from kpatch_ci.model.status import Status, Verdict
+from kpatch_ci.model.workload import Replicate
+from kpatch_ci.pipeline.engine import Values
+from kpatch_ci.pipeline.stages import BASELINE, apply_name, boot_name, build_name, run_name
+from kpatch_ci.stats.compare import compare_series
+from kpatch_ci.workloads.table import WORKLOADS
+
+Key = tuple[str, str, Any]
+
+
+def assemble(config: Config, series: Sequence[Series], values: Values) -> tuple[SeriesResult, ...]:
+    """Every series on every architecture, compared and judged."""
+    return tuple(_series(config, one, values) for one in series)
+
+
+def _series(config: Config, series: Series, values: Values) -> SeriesResult:
+    arms = {m.arch: (_arm(config, m, BASELINE, values), _arm(config, m, series.name, values)) for m in config.machines}
+    comparable = {
+        arch: (_by_key(baseline), _by_key(patched))
+        for arch, (baseline, patched) in arms.items()
+        if baseline and patched and patched.boots and not _unchanged(baseline, patched)
+    }
+    metrics = {plan.kind: WORKLOADS[plan.kind].metrics for plan in config.workloads}
+    compared = compare_series(comparable, config.workloads, metrics, config.thresholds)
+    arches = tuple(
+        _arch(series, machine, values, arms[machine.arch], compared.get(machine.arch, []))
+        for machine in config.machines
+    )
+    return SeriesResult(series.name, series.title, series.notes, arches)
+
+
+def _arm(config: Config, machine: Machine, arm: str, values: Values) -> ArmResult | None:
+    build: BuildResult | None = values.get(build_name(machine.arch, arm))
+    if build is None:
+        return None
+    seeds = config.seeds
+    boots = [values.get(boot_name(machine.arch, arm, seed)) for seed in sorted({s.boot for s in seeds})]
+    runs = [
+        values.get(run_name(machine.arch, arm, plan.name, case.label, seed))
+        for plan in config.workloads
+        for case in plan.cases
+        for seed in seeds
+    ]
+    return ArmResult(
+        build,
+        tuple(b for b in boots if isinstance(b, BootResult)),
+        tuple(r for r in runs if isinstance(r, Replicate)),
+    )
+
+
+def _by_key(arm: ArmResult) -> dict[Key, Replicate]:
+    return {(r.workload, r.case, r.seed): r for r in arm.replicates}
+
+
+def _unchanged(baseline: ArmResult, patched: ArmResult) -> bool:
+    """Whether the series leaves the image as it was: then there is nothing to measure."""
+    return bool(patched.build.image_digest) and patched.build.image_digest == baseline.build.image_digest
+
+
+def _arch(
+    series: Series,
+    machine: Machine,
+    values: Values,
+    arms: tuple[ArmResult | None, ArmResult | None],
+    compared: Sequence[Comparison],
+) -> ArchResult:
+    applied: ApplyResult = values[apply_name(series.name)]
+    baseline, patched = arms
+    proofs = _proofs(series.adds, baseline, patched)
+    ordered = (*(c for c in compared if c.primary), *(c for c in compared if not c.primary))
+    status, reason = _judge(applied, baseline, patched, proofs, ordered)
+    warnings = introduced(patched.build.warnings, baseline.build.warnings) if baseline and patched else ()
+    return ArchResult(
+        arch=machine.arch,
+        machine=machine.name,
+        apply=applied,
+        baseline=baseline,
+        patched=patched,
+        new_warnings=warnings,
+        proofs=proofs,
+        comparisons=ordered,
+        status=status,
+        reason=reason,
+        reproduce=f"./kpatch-ci run --series {series.name} --arch {machine.arch}",
+    )
+
+
+def _proofs(adds: Adds, baseline: ArmResult | None, patched: ArmResult | None) -> tuple[Proof, ...]:
+    if not (baseline and patched and baseline.build.artifact and patched.build.artifact):
+        return ()
+    return prove(adds, baseline.build.artifact, patched.build.artifact)
+
+
+def _judge(
+    applied: ApplyResult,
+    baseline: ArmResult | None,
+    patched: ArmResult | None,
+    proofs: Sequence[Proof],
+    compared: Sequence[Comparison],
+) -> tuple[Status, str]:
+    """Status of a series on an architecture, and the first reason for it."""
+    if applied.status is not Status.PASSED:
+        return applied.status, applied.reason
+    if baseline is None or baseline.build.status is not Status.PASSED:
+        return Status.ERROR, f"the baseline does not build: {baseline.build.reason if baseline else 'not tried'}"
+    if patched is None or patched.build.status is not Status.PASSED:
+        return Status.FAILED, f"does not build: {patched.build.reason if patched else 'not tried'}"
+    for stage in (_proof_fault, _boot_fault):
+        fault = stage(proofs, baseline, patched)
+        if fault:
+            return fault
+    return _run_fault(baseline, patched) or _regression(compared) or (Status.PASSED, "")
+
+
+def _proof_fault(proofs: Sequence[Proof], baseline: ArmResult, patched: ArmResult) -> tuple[Status, str] | None:
+    if _unchanged(baseline, patched):
+        return Status.FAILED, "the series leaves the image unchanged: nothing of it was built under this configuration"
+    missing = [f"{p.kind} {p.name}" for p in proofs if not p.in_patched]
+    if missing:
+        return Status.FAILED, f"not found in the patched image: {', '.join(missing)}"
+    known = [f"{p.kind} {p.name}" for p in proofs if p.in_baseline]
+    return (Status.FAILED, f"already in the baseline's image: {', '.join(known)}") if known else None
+
+
+def _boot_fault(_: Sequence[Proof], baseline: ArmResult, patched: ArmResult) -> tuple[Status, str] | None:
+    for arm, status, what in (
+        (baseline, Status.ERROR, "the baseline does not boot"),
+        (patched, Status.FAILED, "does not boot"),
+    ):
+        bad = next((b for b in arm.boots if b.status is not Status.PASSED), None)
+        if bad:
+            return status, f"{what} (boot seed {bad.boot_seed}): {bad.reason}"
+    return None
+
+
+def _run_fault(baseline: ArmResult, patched: ArmResult) -> tuple[Status, str] | None:
+    """A workload that failed in the baseline too is not the patch's fault."""
+    for arm, status, what in (
+        (baseline, Status.ERROR, "in the baseline"),
+        (patched, Status.FAILED, "in the patched kernel"),
+    ):
+        bad = next((r for r in arm.replicates if r.status in (Status.FAILED, Status.ERROR)), None)
+        if bad:
+            worse = worst((status, bad.status)) if bad.status is Status.ERROR else status
+            return worse, f"{bad.workload} {bad.case} (seed {bad.seed}) failed {what}: {bad.reason}"
+    return None
+
+
+def _regression(compared: Sequence[Comparison]) -> tuple[Status, str] | None:
+    bad = [c for c in compared if c.primary and c.verdict is Verdict.REGRESSED]
+    if not bad:
+        return None
+    return Status.FAILED, "; ".join(f"{c.workload} {c.metric} regressed: {c.reason}" for c in bad)
+
+
+def fingerprint(config: Config, values: Values, tools: Mapping[str, str], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """What every number of a run rests on (design.md, rule 7)."""
+    arches: dict[str, Any] = {}
+    for machine in config.machines:
+        builds = {
+            name.split(" ", 2)[2]: value
+            for name, value in values.items()
+            if name.startswith(f"build {machine.arch} ") and isinstance(value, BuildResult)
+        }
+        image = values.get(f"image {machine.arch}")
+        boot = next(
+            (
+                v
+                for k, v in values.items()
+                if k.startswith(f"boot {machine.arch} {BASELINE} ") and isinstance(v, BootResult)
+            ),
+            None,
+        )
+        arches[machine.arch] = {
+            "machine": machine.name,
+            "config": next((b.config_digest for b in builds.values() if b.config_digest), ""),
+            "baseline_image": builds[BASELINE].image_digest if BASELINE in builds else "",
+            "guest_image": getattr(image, "digest", ""),
+            "qemu_argv": list(boot.qemu_argv) if boot else [],
+            "accelerator": f"tcg, icount shift={machine.icount_shift}, sleep=off",
+        }
+    return {
+        "qemu": tools.get("qemu-system-x86", ""),
+        "gcc": tools.get("gcc-14", tools.get("gcc", "")),
+        "gcc_arm64": tools.get("gcc-14-aarch64-linux-gnu", tools.get("gcc-aarch64-linux-gnu", "")),
+        "binutils": tools.get("binutils", ""),
+        "arches": arches,
+        **extra,
+    }

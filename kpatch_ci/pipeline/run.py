@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The whole pipeline: plan the graph, run it, say what was found."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kpatch_ci import __version__
+from kpatch_ci.config.load import DEFAULT_PROFILE, Config
+from kpatch_ci.model.result import RunResult
+from kpatch_ci.model.series import Series
+from kpatch_ci.model.status import Mode
+from kpatch_ci.pipeline.assemble import assemble, fingerprint
+from kpatch_ci.pipeline.engine import Engine, Node, Observer
+from kpatch_ci.pipeline.explain import Recorder
+from kpatch_ci.pipeline.memo import Memo
+from kpatch_ci.pipeline.session import Session
+from kpatch_ci.pipeline.slots import Slots
+from kpatch_ci.pipeline.stages import BASELINE, Stages, arm_nodes
+from kpatch_ci.series.folder import load_series
+
+
+def load_all(config: Config) -> tuple[Series, ...]:
+    """The series that the configuration names. Raises UserError before any long work starts."""
+    return tuple(load_series(config.patches / name, config.patches) for name in config.series)
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How far a run goes: ``build`` stops after the builds, ``boot`` after the boots."""
+
+    boots: bool = True
+    replicates: bool = True
+
+
+def plan(stages: Stages, series: Sequence[Series], depth: Depth = Depth(), *, baseline: bool = True) -> list[Node]:
+    """Every node of a run, each needed thing once."""
+    config = stages.session.config
+    nodes = [stages.apply(one) for one in series]
+    for machine in config.machines:
+        nodes.append(stages.build_baseline(machine.arch))
+        nodes += [stages.build_patched(machine.arch, one) for one in series]
+        if not depth.boots:
+            continue
+        nodes.append(stages.image(machine.arch))
+        plans = config.workloads if depth.replicates else ()
+        for arm in ([BASELINE] if baseline else []) + [one.name for one in series]:
+            nodes += arm_nodes(stages, machine, arm, plans, config.seeds)
+    return nodes
+
+
+class _Both:
+    """Passes the engine's events to the recorder and to the observer that shows progress."""
+
+    def __init__(self, recorder: Recorder, observer: Observer) -> None:
+        self._recorder, self._observer = recorder, observer
+
+    def planned(self, nodes: Sequence[Node]) -> None:
+        self._observer.planned(nodes)
+
+    def started(self, node: Node) -> None:
+        self._observer.started(node)
+
+    def finished(self, node: Node, value: Any, seconds: float, known: bool) -> None:
+        self._recorder.finished(node, value, seconds, known)
+        self._observer.finished(node, value, seconds, known)
+
+    def tick(self) -> None:
+        self._observer.tick()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Values of all nodes, and the recorder that explains them."""
+
+    values: dict[str, Any]
+    recorder: Recorder
+    seconds: float
+
+
+def execute(
+    session: Session, series: Sequence[Series], observer: Observer, depth: Depth = Depth(), *, baseline: bool = True
+) -> Outcome:
+    """Run the graph. Raises InfrastructureError; what the patches did wrong is in the values."""
+    started = time.monotonic()
+    memo = Memo(session.cache / "state" / "stages.json")
+    with Slots(session.jobs) as slots:
+        stages = Stages(session, session.builder(slots.path), session.guests())
+        recorder = Recorder(stages, memo, session.tree)
+        try:
+            values = Engine(slots, _Both(recorder, observer)).run(plan(stages, series, depth, baseline=baseline))
+        finally:
+            memo.save()
+    return Outcome(values, recorder, time.monotonic() - started)
+
+
+def new_run_id(now: datetime.datetime) -> str:
+    """Sorts by time, and names nothing twice within a second."""
+    return now.strftime("%Y%m%d-%H%M%S")
+
+
+def run(
+    session: Session, series: Sequence[Series], observer: Observer, *, run_id: str, command: str, began: float
+) -> RunResult:
+    """The main job. ``began`` is time.monotonic() at the start of the command, installation included."""
+    config = session.config
+    now = datetime.datetime.now(datetime.UTC)
+    outcome = execute(session, series, observer)
+    extra = {
+        "kpatch_ci": __version__,
+        "tools": session.tools.fingerprint,
+        "tree": session.tree.tree_id,
+        "host_cpu": _host_cpu(),
+        "host_kernel": platform.release(),
+    }
+    return RunResult(
+        run_id=run_id,
+        started=now.isoformat(timespec="seconds"),
+        seconds=round(time.monotonic() - began, 1),
+        profile=config.profile or DEFAULT_PROFILE,
+        mode=Mode.DETERMINISTIC,
+        tree=describe_tree(session),
+        fingerprint=fingerprint(config, outcome.values, session.tools.versions, extra),
+        series=assemble(config, series, outcome.values),
+        thresholds=_thresholds(config),
+        stages=outcome.recorder.rows(),
+        command=command,
+    )
+
+
+def describe_tree(session: Session) -> dict[str, str]:
+    """The tree in words, for reports."""
+    tree = session.tree
+    return {
+        "label": tree.label,
+        "release": tree.release,
+        "commit": tree.commit,
+        "tree_id": tree.tree_id,
+        "origin": tree.origin,
+    }
+
+
+def _thresholds(config: Config) -> dict[str, float]:
+    own = {f"threshold_percent.{plan.name}": plan.threshold_percent for plan in config.workloads}
+    return {"alpha": config.thresholds.alpha, "confidence": config.thresholds.confidence, **own}
+
+
+def _host_cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()

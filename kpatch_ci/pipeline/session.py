@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What every verb that builds or boots needs: the tools, the tree and the series, fetched or made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kpatch_ci.config.load import Config
+from kpatch_ci.debian.apt import Archives, host_archives
+from kpatch_ci.debian.toolroot import ToolRoot, check_sandbox, find_toolroot, make_toolroot
+from kpatch_ci.guest.guests import Guests
+from kpatch_ci.host.install import ensure
+from kpatch_ci.kernel.build import Builder
+from kpatch_ci.kernel.source import TreeCache
+from kpatch_ci.model.build import Tree
+from kpatch_ci.store.artifacts import ArtifactStore
+from kpatch_ci.store.cache import cache_root
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An open session. ``logs`` is where failing stages leave their logs."""
+
+    config: Config
+    cache: Path
+    store: ArtifactStore
+    tools: ToolRoot
+    archives: Archives
+    tree: Tree
+    jobs: int
+    logs: Path
+
+    def builder(self, jobserver: Path | None = None) -> Builder:
+        """Builds with this session's tools."""
+        timeout = float(self.config.timeouts.build)
+        return Builder(self.cache, self.store, self.tools, jobs=self.jobs, timeout=timeout, jobserver=jobserver)
+
+    def guests(self) -> Guests:
+        """Boots with this session's tools."""
+        limits = self.config.timeouts
+        return Guests(
+            self.cache,
+            self.store,
+            self.tools,
+            boot_timeout=float(limits.boot),
+            replicate_timeout=float(limits.replicate),
+            silence_timeout=float(limits.silence),
+        )
+
+    @property
+    def agent_sources(self) -> Path:
+        """The guest agent's C files."""
+        return self.config.root / "qemu" / "guest"
+
+
+def open_tools(suite: str, archives: Archives | None, say: Say) -> tuple[Path, ToolRoot, Archives]:
+    """Install what the host lacks and make the tool root. Raises InfrastructureError."""
+    ensure(say)
+    cache = cache_root()
+    archives = archives or host_archives()
+    tools = find_toolroot(cache, suite)
+    if tools is None:
+        say(f"fetching compilers, Kbuild's tools and QEMU of Debian {suite} (about 190 MB, once; 850 MB unpacked)")
+        tools = make_toolroot(cache, suite, archives)
+        say(f"tool root ready: gcc {tools.versions['gcc']}, QEMU {tools.versions['qemu-system-x86']}")
+        check_sandbox(tools)
+    return cache, tools, archives
+
+
+def open_session(config: Config, *, jobs: int, logs: Path, say: Say) -> Session:
+    """Everything that a run needs before its first stage. Raises UserError or InfrastructureError."""
+    chosen = Archives(config.archives[0], config.archives[1]) if config.archives else None
+    cache, tools, archives = open_tools(config.tools, chosen, say)
+    trees = TreeCache(cache, tools, archives)
+    if trees.will_fetch(config.tree):
+        say(f"fetching {config.tree} and importing it into git (about a minute, once)")
+    tree = trees.get(config.tree)
+    say(f"tree: {tree.label} = linux {tree.release} ({tree.origin})")
+    return Session(config, cache, ArtifactStore(cache / "store"), tools, archives, tree, jobs, logs)

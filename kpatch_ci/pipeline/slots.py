@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The run's CPU slots, shared with make.
+
+The slots are a GNU make jobserver: a named pipe that holds one byte for each slot (GNU make manual, "POSIX Jobserver
+Interaction"). A stage takes a byte while it works; a make that a stage runs takes further bytes for its parallel jobs from
+the same pipe. So builds and guests together never use more than ``count`` CPUs, and leave none idle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+TOKEN = b"+"
+
+
+class Slots:
+    """``count`` slots. A context manager: the pipe is removed at the end."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.directory = Path(tempfile.mkdtemp(prefix="kpatch-ci-jobs-"))
+        self.path = self.directory / "jobserver"
+        os.mkfifo(self.path)
+        self._fd = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        os.write(self._fd, TOKEN * count)
+
+    def take(self) -> bool:
+        """Take a slot; False when none is free now."""
+        try:
+            return bool(os.read(self._fd, 1))
+        except BlockingIOError:
+            return False
+
+    def give(self) -> None:
+        """Give a slot back."""
+        os.write(self._fd, TOKEN)
+
+    def refill(self) -> None:
+        """With no stage at work: put back what a make that was killed did not."""
+        while self.take():
+            pass
+        os.write(self._fd, TOKEN * self.count)
+
+    def __enter__(self) -> Slots:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            os.close(self._fd)
+        shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The stages of a run as nodes of a graph: apply, build, guest image, boot, replicate.
+
+A stage whose prerequisite failed has the value None: skipped. What the patch did wrong is in the values; only the
+machine's faults are exceptions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kpatch_ci.guest.guests import Guests
+from kpatch_ci.guest.image import GuestImage, find_image, make_image
+from kpatch_ci.kernel.build import Builder, BuildRequest
+from kpatch_ci.kernel.kconfig import Requested, read_fragments
+from kpatch_ci.model.arch import ARCHES
+from kpatch_ci.model.boot import BootResult
+from kpatch_ci.model.build import BuildResult
+from kpatch_ci.model.machine import Machine
+from kpatch_ci.model.series import ApplyResult, Series
+from kpatch_ci.model.status import Mode, Status
+from kpatch_ci.model.workload import Case, Replicate, Seed, WorkloadPlan
+from kpatch_ci.pipeline.engine import Node, Values
+from kpatch_ci.pipeline.session import Session
+from kpatch_ci.series.apply import apply_series
+from kpatch_ci.store.artifacts import ArtifactStore
+from kpatch_ci.workloads.events import parse_events
+from kpatch_ci.workloads.job import workload_job
+from kpatch_ci.workloads.table import WORKLOADS
+
+BASELINE = "baseline"
+REPLICATE = "replicate"
+PRIORITY = {"apply": 0, "image": 0, "build": 1, "boot": 3, "run": 4}
+GIVE_UP_AFTER = 2
+"""Failures of one case in one arm after which its other seeds are not tried: a hang would cost its timeout each time."""
+
+
+def apply_name(series: str) -> str:
+    """Node that applies a series."""
+    return f"apply {series}"
+
+
+def build_name(arch: str, arm: str) -> str:
+    """Node that builds an arm; ``arm`` is ``baseline`` or a series' name."""
+    return f"build {arch} {arm}"
+
+
+def image_name(arch: str) -> str:
+    """Node that makes the guest image."""
+    return f"image {arch}"
+
+
+def boot_name(arch: str, arm: str, boot_seed: int) -> str:
+    """Node that boots an arm under a boot seed."""
+    return f"boot {arch} {arm} seed {boot_seed}"
+
+
+def run_name(arch: str, arm: str, workload: str, case: str, seed: Seed) -> str:
+    """Node that measures one replicate."""
+    return f"run {arch} {arm} {workload} {case} seed {seed}"
+
+
+@dataclass
+class Stages:
+    """Makes nodes for one session. ``builder`` and ``guests`` are shared by all of them; both are thread-safe."""
+
+    session: Session
+    builder: Builder
+    guests: Guests
+    _failures: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _config: dict[str, dict[str, Requested]] = field(default_factory=dict)
+
+    @property
+    def _store(self) -> ArtifactStore:
+        return self.session.store
+
+    @property
+    def _logs(self) -> Path:
+        return self.session.logs
+
+    def request(self, arch: str, arm: str, tree_id: str) -> BuildRequest:
+        """What is built for an arm."""
+        if arch not in self._config:
+            self._config[arch] = read_fragments(self.session.config.fragments(arch))
+        return BuildRequest(arm, ARCHES[arch], self.session.tree, tree_id, self._config[arch])
+
+    def apply(self, series: Series) -> Node:
+        """Apply a series to the tree; costs no slot, for it takes a second."""
+        return Node(
+            apply_name(series.name),
+            "apply",
+            lambda _: apply_series(series, self.session.tree),
+            slot=False,
+            priority=PRIORITY["apply"],
+        )
+
+    def image(self, arch: str) -> Node:
+        """Make the guest image of an architecture."""
+        s = self.session
+        target = ARCHES[arch]
+
+        def look(_: Values) -> GuestImage | None:
+            return find_image(target, s.cache, s.store, s.tools, s.agent_sources)
+
+        def work(_: Values) -> GuestImage:
+            return make_image(target, s.cache, s.store, s.tools, archives=s.archives, agent_sources=s.agent_sources)
+
+        return Node(image_name(arch), "image", work, slot=False, priority=PRIORITY["image"], lookup=look)
+
+    def build_baseline(self, arch: str) -> Node:
+        """Build the tree as it is."""
+        request = self.request(arch, BASELINE, self.session.tree.tree_id)
+        return Node(
+            build_name(arch, BASELINE),
+            "build",
+            lambda _: self.builder.build(request, self._logs),
+            priority=PRIORITY["build"],
+            lookup=lambda _: self.builder.find(request),
+        )
+
+    def build_patched(self, arch: str, series: Series) -> Node:
+        """Build the tree with a series on it, from the baseline's objects."""
+        applied, baseline = apply_name(series.name), build_name(arch, BASELINE)
+
+        def request(values: Values) -> BuildRequest | None:
+            result: ApplyResult = values[applied]
+            base: BuildResult = values[baseline]
+            if result.tree_id is None or base.status is not Status.PASSED:
+                return None
+            return self.request(arch, series.name, result.tree_id)
+
+        def work(values: Values) -> BuildResult | None:
+            wanted = request(values)
+            return self.builder.build(wanted, self._logs) if wanted else None
+
+        def look(values: Values) -> BuildResult | None:
+            wanted = request(values)
+            return self.builder.find(wanted) if wanted else None
+
+        name = build_name(arch, series.name)
+        return Node(name, "build", work, needs=(applied, baseline), priority=PRIORITY["build"] + 1, lookup=look)
+
+    def boot(self, machine: Machine, arm: str, boot_seed: int) -> Node:
+        """Boot an arm, check what the guest says of itself, and keep it as a snapshot."""
+        built, image = build_name(machine.arch, arm), image_name(machine.arch)
+
+        def look(values: Values) -> BootResult | None:
+            build = _usable(values[built])
+            found = self.guests.find_boot(build, values[image], machine, boot_seed) if build else None
+            return replace(found, arm=arm) if found else None
+
+        def work(values: Values) -> BootResult | None:
+            build = _usable(values[built])
+            result = self.guests.boot(build, values[image], machine, boot_seed, self._logs) if build else None
+            return replace(result, arm=arm) if result else None
+
+        name = boot_name(machine.arch, arm, boot_seed)
+        return Node(name, "boot", work, needs=(built, image), priority=PRIORITY["boot"], lookup=look)
+
+    def replicates(self, machine: Machine, arm: str, plan: WorkloadPlan, seeds: Iterable[Seed]) -> list[Node]:
+        """One node for each case and seed of a workload."""
+        return [self._replicate(machine, arm, plan, case, seed) for case in plan.cases for seed in seeds]
+
+    def _replicate(self, machine: Machine, arm: str, plan: WorkloadPlan, case: Case, seed: Seed) -> Node:
+        names = (build_name(machine.arch, arm), image_name(machine.arch), boot_name(machine.arch, arm, seed.boot))
+        one = _One(self, machine, arm, plan, case, seed, workload_job(WORKLOADS[plan.kind], case, seed))
+        name = run_name(machine.arch, arm, plan.name, case.label, seed)
+        return Node(name, "run", one.work, needs=names, priority=PRIORITY["run"], lookup=one.look)
+
+    def failed(self, key: str) -> int:
+        """How often the case ``key`` has failed so far."""
+        with self._lock:
+            return self._failures[key]
+
+    def note_failure(self, key: str) -> None:
+        """Count a failure of the case ``key``."""
+        with self._lock:
+            self._failures[key] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class _One:
+    """One replicate: found in the store by its key, or run and kept there if it passed."""
+
+    stages: Stages
+    machine: Machine
+    arm: str
+    plan: WorkloadPlan
+    case: Case
+    seed: Seed
+    job: str
+
+    def _needs(self, values: Values) -> tuple[BuildResult, GuestImage, BootResult] | None:
+        build: BuildResult | None = values[build_name(self.machine.arch, self.arm)]
+        boot: BootResult | None = values[boot_name(self.machine.arch, self.arm, self.seed.boot)]
+        if build is None or boot is None or boot.status is not Status.PASSED:
+            return None
+        return build, values[image_name(self.machine.arch)], boot
+
+    def look(self, values: Values) -> Replicate | None:
+        """The replicate, when it was measured before: it is a pure function of what its key covers."""
+        needs = self._needs(values)
+        if needs is None:
+            return self._unmeasured(Status.SKIPPED, "its guest did not boot")
+        kept = self.stages.session.store.get(REPLICATE, self.stages.guests.replicate_key(needs[2].key, self.job))
+        if kept is None:
+            return None
+        return replace(self._parse(str(kept.meta["text"])), seconds=float(kept.meta["seconds"]), cached=True)
+
+    def work(self, values: Values) -> Replicate:
+        """Resume the snapshot, run, read the result channel."""
+        needs = self._needs(values)
+        assert needs is not None, "look() answers for skipped ones"  # noqa: S101
+        case_key = f"{self.machine.arch} {self.arm} {self.plan.name} {self.case.label}"
+        if self.stages.failed(case_key) >= GIVE_UP_AFTER:
+            return self._unmeasured(Status.SKIPPED, f"this case failed under {GIVE_UP_AFTER} other seeds")
+        build, image, boot = needs
+        name = f"{self.machine.arch}-{self.arm}-{self.plan.name}-{self.case.label}-{self.seed}".replace("/", "_")
+        raw = self.stages.guests.replicate(
+            boot, build, image, self.machine, self.job, logs=self.stages.session.logs, name=name
+        )
+        result = replace(self._parse(raw.text), seconds=round(raw.seconds, 3))
+        if raw.status is Status.PASSED and result.status is Status.PASSED:
+            self._keep(boot, raw.text, result.seconds)
+            return result
+        self.stages.note_failure(case_key)
+        if raw.status is not Status.PASSED and not (
+            raw.status is Status.FAILED and result.status is not Status.PASSED and result.reason
+        ):
+            result = replace(result, status=raw.status, reason=raw.reason)
+        return replace(result, samples={}, log_tail=raw.log_tail or result.log_tail)
+
+    def _keep(self, boot: BootResult, text: str, seconds: float) -> None:
+        key = self.stages.guests.replicate_key(boot.key, self.job)
+        self.stages.session.store.put(REPLICATE, key, lambda _: {"text": text, "seconds": seconds})
+
+    def _parse(self, text: str) -> Replicate:
+        return parse_events(text, WORKLOADS[self.plan.kind], self.case, self.seed, Mode.DETERMINISTIC, self.plan.name)
+
+    def _unmeasured(self, status: Status, reason: str) -> Replicate:
+        return Replicate(self.plan.name, self.case.label, self.seed, status, Mode.DETERMINISTIC, reason=reason)
+
+
+def _usable(build: BuildResult | None) -> BuildResult | None:
+    return build if build is not None and build.status is Status.PASSED else None
+
+
+def arm_nodes(
+    stages: Stages, machine: Machine, arm: str, plans: Sequence[WorkloadPlan], seeds: Sequence[Seed]
+) -> list[Node]:
+    """Boots and replicates of one arm."""
+    boots = [stages.boot(machine, arm, boot) for boot in sorted({s.boot for s in seeds})]
+    return [*boots, *(node for plan in plans for node in stages.replicates(machine, arm, plan, seeds))]

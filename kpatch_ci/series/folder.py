@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Series folders: series.yaml with the mails, ports and notes beside it; stacks of such; and series made of plain files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+from pydantic import Field
+
+from kpatch_ci.model.errors import UserError, UserErrors
+from kpatch_ci.model.series import Adds, Patch, Series
+from kpatch_ci.series.intake import read_all, read_patches
+from kpatch_ci.store.yamlmodel import Lines, Strict, read, validate
+
+FILE = "series.yaml"
+
+_VERSION = re.compile(r"\d+(\.\d+)*")
+_FOLDER_EXPECTED = "a folder with a series.yaml that names files: (mails) or stack: (other series)"
+
+Names = tuple[str, ...]
+
+
+class AddsModel(Strict):
+    """``adds:`` of series.yaml."""
+
+    symbols: Names = ()
+    sysctls: Names = ()
+    sched_features: Names = ()
+
+
+class SeriesModel(Strict):
+    """series.yaml: either ``files:`` (mails, in order) or ``stack:`` (names of other series, in order)."""
+
+    title: str = Field(min_length=1)
+    origin: str = ""
+    files: Names = ()
+    stack: Names = ()
+    ports: dict[str, Names | dict[str, Names]] = Field(default_factory=dict)
+    paths: Names = ()
+    workloads: Names = ()
+    adds: AddsModel = AddsModel()
+    notes: str = ""
+
+
+def load_series(folder: Path, all_folders: Path) -> Series:
+    """The series in ``folder``; members of a stack are folders of ``all_folders``.
+
+    Raises UserErrors with all that is wrong in series.yaml, UserError for a mail that cannot be read or a stack that
+    contains itself.
+    """
+    return _load(folder, all_folders, ())
+
+
+def series_from_files(paths: Sequence[Path], name: str) -> Series:
+    """A series of plain patch files and directories. Raises UserError for what cannot be read."""
+    if not paths:
+        raise UserError("no patch given", expected="files or directories with patches")
+    patches = read_all(paths)
+    title = patches[0].subject if len(patches) == 1 else f"{patches[0].subject} (and {len(patches) - 1} more)"
+    touched = tuple(dict.fromkeys(path for patch in patches for path in patch.paths))
+    return Series(name, title, ", ".join(str(path) for path in paths), patches, paths=touched)
+
+
+def _load(folder: Path, all_folders: Path, above: tuple[str, ...]) -> Series:
+    name = folder.name
+    if name in above:
+        loop = " -> ".join((*above[above.index(name) :], name))
+        raise UserError(f"a stack contains itself: {loop}", where=str(folder / FILE), expected="a stack without a loop")
+    if not (folder / FILE).is_file():
+        raise UserError(f"no series {name}: there is no {FILE}", where=str(folder), expected=_FOLDER_EXPECTED)
+    data, lines = read(folder / FILE)
+    _refuse_numbers(data, lines)
+    model = validate(data, SeriesModel, lines)
+    errors = _contradictions(model, lines, folder, all_folders)
+    if errors:
+        raise UserErrors(errors)
+    if model.stack:
+        return _stack(model, lines, all_folders, (*above, name), name)
+    patches = tuple(chain.from_iterable(read_patches(folder / file) for file in model.files))
+    ports = {
+        prefix: tuple(chain.from_iterable(read_patches(folder / file) for file in files))
+        for prefix, files in model.ports.items()
+        if isinstance(files, tuple)
+    }
+    return _series(name, model, patches, ports)
+
+
+def _stack(model: SeriesModel, lines: Lines, all_folders: Path, above: tuple[str, ...], name: str) -> Series:
+    folder = Path(lines.name).parent
+    members = [_load(all_folders / member, all_folders, above) for member in model.stack]
+    for prefix, by_member in model.ports.items():
+        if isinstance(by_member, Mapping):
+            for position, member in enumerate(members):
+                files = by_member.get(member.name, ())
+                if files:
+                    port = tuple(chain.from_iterable(read_patches(folder / file) for file in files))
+                    members[position] = replace(member, ports={**member.ports, prefix: port})
+    patches = tuple(chain.from_iterable(member.patches for member in members))
+    series = _series(name, model, patches, {})
+    adds = [series.adds, *(member.adds for member in members)]
+    return replace(
+        series,
+        members=tuple(members),
+        paths=_united(series.paths, *(member.paths for member in members)),
+        workloads=series.workloads or _united(*(member.workloads for member in members)),
+        adds=Adds(
+            symbols=_united(*(a.symbols for a in adds)),
+            sysctls=_united(*(a.sysctls for a in adds)),
+            sched_features=_united(*(a.sched_features for a in adds)),
+        ),
+    )
+
+
+def _series(
+    name: str, model: SeriesModel, patches: tuple[Patch, ...], ports: Mapping[str, tuple[Patch, ...]]
+) -> Series:
+    touched = () if model.stack else _united(*(patch.paths for patch in patches))
+    return Series(
+        name=name,
+        title=model.title,
+        origin=model.origin,
+        patches=patches,
+        ports=ports,
+        paths=model.paths or touched,
+        workloads=model.workloads,
+        adds=Adds(model.adds.symbols, model.adds.sysctls, model.adds.sched_features),
+        notes=model.notes.strip(),
+    )
+
+
+def _united(*lists: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(lists)))
+
+
+def _refuse_numbers(data: object, lines: Lines) -> None:
+    """A version without quotes is a number to YAML, and 6.10 would be 6.1."""
+    ports = data.get("ports") if isinstance(data, Mapping) else None
+    wrong = [key for key in ports if not isinstance(key, str)] if isinstance(ports, Mapping) else []
+    if wrong:
+        where, expected = lines.where(("ports",)), 'quotes, such as "6.10"'
+        what = "ports: a version without quotes is the number {} to YAML"
+        raise UserErrors([UserError(what.format(key), where=where, expected=expected) for key in wrong])
+
+
+def _contradictions(model: SeriesModel, lines: Lines, folder: Path, all_folders: Path) -> list[UserError]:
+    """What the model alone cannot tell: every error at once."""
+    errors = []
+    if bool(model.files) == bool(model.stack):
+        what = "both files and stack" if model.files else "neither files nor stack"
+        errors.append(UserError(f"{what} given", where=lines.where(("stack",)), expected="exactly one of the two"))
+    errors += _file_errors(model.files, ("files",), lines, folder)
+    for position, member in enumerate(model.stack):
+        if not (all_folders / member / FILE).is_file():
+            known = ", ".join(sorted(path.parent.name for path in all_folders.glob(f"*/{FILE}")))
+            where = lines.where(("stack", position))
+            errors.append(UserError(f"stack: no series {member}", where=where, expected=f"one of {known}"))
+    for prefix, port in model.ports.items():
+        errors += _port_errors(prefix, port, model, lines, folder)
+    return errors
+
+
+def _port_errors(
+    prefix: str, port: Names | Mapping[str, Names], model: SeriesModel, lines: Lines, folder: Path
+) -> list[UserError]:
+    loc: tuple[str, ...] = ("ports", prefix)
+    if not _VERSION.fullmatch(prefix):
+        return [UserError(f"ports: {prefix} is no version", where=lines.where(loc), expected='such as "6.1"')]
+    if isinstance(port, Mapping) != bool(model.stack):
+        expected = "member: [files] for a stack" if model.stack else "a list of files"
+        return [UserError(f"ports.{prefix} is not of the right form", where=lines.where(loc), expected=expected)]
+    if not port:
+        return [UserError(f"ports.{prefix} is empty", where=lines.where(loc), expected="the files of the port")]
+    if not isinstance(port, Mapping):
+        return _file_errors(port, loc, lines, folder)
+    errors = []
+    for member, files in port.items():
+        if member not in model.stack:
+            where, known = lines.where((*loc, member)), ", ".join(model.stack)
+            errors.append(UserError(f"ports.{prefix}: no member {member}", where=where, expected=f"one of {known}"))
+        errors += _file_errors(files, (*loc, member), lines, folder)
+    return errors
+
+
+def _file_errors(files: Names, loc: tuple[str, ...], lines: Lines, folder: Path) -> list[UserError]:
+    root = folder.resolve()
+    errors = []
+    for position, file in enumerate(files):
+        where = lines.where((*loc, position))
+        if not (root / file).resolve().is_relative_to(root):
+            errors.append(UserError(f"{file} is outside the folder", where=where, expected="a file below series.yaml"))
+        elif not (root / file).exists():
+            errors.append(UserError(f"no file {file}", where=where, expected=f"a file below {folder}"))
+    return errors

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What every form of input becomes before its diff is cut out: a letter."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stretch of a file: all of it, or one mail of an mbox."""
+
+    path: Path
+    data: bytes
+    first_line: int = 1
+    """Line of the file where ``data`` begins."""
+    position: int | None = None
+    """Which mail of the file this is, from 1; None where it is the only one."""
+
+    def __str__(self) -> str:
+        return f"{self.path} (mail {self.position})" if self.position else str(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """Words and body of one mail, transfer encoding undone, diff not yet found."""
+
+    source: Source
+    subject: str
+    """As it came, prefix included; empty where the form has none."""
+    author: str
+    email: str
+    body: bytes
+    """Bytes as sent: the diff in it must not pass through a charset."""
+    charset: str = "utf-8"
+    first_line: int | None = 1
+    """Line of the file where the body begins; None where the body had to be decoded and so is not in the file as such."""
+    notes: Sequence[str] = ()
+
+    def at(self, index: int) -> str:
+        """``file:line`` of the body's line ``index`` (from 0)."""
+        if self.first_line is None:
+            return f"{self.source}, decoded body:{index + 1}"
+        return f"{self.source.path}:{self.first_line + index}"
+
+
+def split_lines(data: bytes) -> list[bytes]:
+    """Lines with their ends, cut at LF alone: a lone CR or form feed is part of a kernel's source line."""
+    return io.BytesIO(data).readlines()
+
+
+def decode(data: bytes, charset: str = "utf-8") -> str:
+    """Text in the charset that it claims, else UTF-8, else Latin-1 (which takes anything)."""
+    for name in (charset, "utf-8"):
+        try:
+            return data.decode(name)
+        except (UnicodeError, LookupError, ValueError):
+            continue
+    return data.decode("latin-1")

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The rule that turns an estimate into a verdict, and the sentence that explains it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kpatch_ci.model.status import Verdict
+from kpatch_ci.stats import signflip
+from kpatch_ci.stats.paired import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """``alpha``: adjusted p below which a change is significant. ``confidence``: of the intervals. Both in (0, 1).
+
+    The practical threshold, in percent, is a plan's own (WorkloadPlan.threshold_percent).
+    """
+
+    alpha: float = 0.05
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        """ValueError for a value outside (0, 1)."""
+        if not (0 < self.alpha < 1 and 0 < self.confidence < 1):
+            raise ValueError("alpha and confidence lie between 0 and 1")
+
+
+def decide(
+    estimate: Estimate, p_adjusted: float, thresholds: Thresholds, threshold_percent: float, tests: int = 1
+) -> tuple[Verdict, str]:
+    """The verdict and why, in one sentence. ``tests``: how many hypotheses the adjustment was over.
+
+    improved / regressed: p_adjusted < alpha and |change| >= threshold. no change: the whole interval lies inside
+    (-threshold, threshold), or no pair differs at all. inconclusive: everything else.
+    """
+    change, ci = estimate.change_percent, estimate.ci_percent
+    significant = p_adjusted < thresholds.alpha
+    p = f"p = {p_adjusted:.2g}" + (f" after Holm over {tests} tests" if tests > 1 else "")
+    if significant and abs(change) >= threshold_percent and change != 0:
+        verdict = Verdict.IMPROVED if change > 0 else Verdict.REGRESSED
+        word = "better" if change > 0 else "worse"
+        return verdict, f"{abs(change):.2f} % {word}, {_span(ci)}{p}"
+    if ci and not any(estimate.effects):
+        return Verdict.NO_CHANGE, f"all {estimate.n} pairs are equal"
+    if ci and -threshold_percent < ci[0] and ci[1] < threshold_percent:
+        return Verdict.NO_CHANGE, f"{_span(ci)}all of it within the threshold of {threshold_percent:g} %"
+    if significant:
+        return (
+            Verdict.INCONCLUSIVE,
+            f"{p}, but {change:+.2f} % is below the threshold of {threshold_percent:g} %, {_beyond(ci)}",
+        )
+    return Verdict.INCONCLUSIVE, _not_significant(estimate, p, thresholds.alpha, threshold_percent, tests)
+
+
+def _not_significant(estimate: Estimate, p: str, alpha: float, threshold_percent: float, tests: int) -> str:
+    n, smallest = estimate.n, min(1.0, signflip.smallest_p(estimate.n) * tests)
+    if smallest >= alpha:
+        seeds = f"{n} seed" + "s" * (n > 1)
+        needed = signflip.pairs_needed(alpha, tests)
+        over = f" with {tests} tests" if tests > 1 else ""
+        return f"{seeds} cannot give p below {smallest:.2g}{over}; alpha {alpha:g} needs {needed} or more; {_beyond(estimate.ci_percent)}"
+    return f"{p} is not below {alpha:g}, {_beyond(estimate.ci_percent)} (threshold {threshold_percent:g} %)"
+
+
+def _span(ci: tuple[float, float] | None) -> str:
+    return f"interval {ci[0]:+.2f} to {ci[1]:+.2f} %, " if ci else ""
+
+
+def _beyond(ci: tuple[float, float] | None) -> str:
+    return f"interval {ci[0]:+.2f} to {ci[1]:+.2f} %" if ci else "no interval from one seed"

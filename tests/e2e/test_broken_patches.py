@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Patches that do not apply, build or boot: results that say why, never exceptions, never "tested"."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import MAILS, PROJECT, Command, arches
+
+pytestmark = pytest.mark.e2e
+NARROW = ("--quick", "--arch", "arm64", "--workload", "hackbench", "--seeds", "1", "--json")
+
+
+def try_mail(kpatch_ci: Command, mail: Path, tmp_path: Path) -> tuple[int, Any]:
+    done = kpatch_ci("try", mail, *NARROW, "--output", tmp_path / "out")
+    return done.code, arches(done.result)["arm64"]
+
+
+def test_a_mail_for_another_tree_is_a_failed_series_with_the_hunks(kpatch_ci: Command, tmp_path: Path) -> None:
+    code, part = try_mail(kpatch_ci, PROJECT / "patches/stack-workqueue/original.txt", tmp_path)
+    assert code == 1
+    assert part["status"] == "failed"
+    assert part["apply"]["status"] == "failed"
+    hunks = [h for p in part["apply"]["patches"] for h in p["failures"]]
+    assert {h["path"] for h in hunks} == {"kernel/sched/fair.c", "kernel/sched/features.h"}
+    assert all(h["wanted"] and h["found"] for h in hunks)
+    assert part["comparisons"] == []
+
+
+def test_a_patch_that_does_not_compile_fails_with_the_compilers_words(kpatch_ci: Command, tmp_path: Path) -> None:
+    code, part = try_mail(kpatch_ci, MAILS / "6.1-does-not-build.patch", tmp_path)
+    assert code == 1
+    patched = part["build"]["patched"]
+    assert patched["status"] == "failed"
+    assert "undeclared_thing" in patched["log_tail"]
+    assert part["boot"]["patched"]["status"] == "skipped"
+
+
+def test_a_kernel_that_panics_is_a_failed_boot_with_its_console(kpatch_ci: Command, tmp_path: Path) -> None:
+    code, part = try_mail(kpatch_ci, MAILS / "6.1-panics-at-boot.patch", tmp_path)
+    assert code == 1
+    boot = part["boot"]["patched"]
+    assert boot["status"] == "failed"
+    assert "a patch under test broke the boot" in str(boot)
+    assert part["boot"]["baseline"]["status"] == "passed"
+
+
+def test_a_series_that_changes_no_image_is_not_called_tested(kpatch_ci: Command, tmp_path: Path) -> None:
+    code, part = try_mail(kpatch_ci, MAILS / "6.1-adds-a-warning.patch", tmp_path)
+    assert code == 1
+    assert "leaves the image unchanged" in part["reason"]
+    assert [(w["path"], w["option"]) for w in part["build"]["patched"]["new_warnings"]] == [
+        ("init/main.c", "-Wunused-variable")
+    ]
+
+
+def test_check_names_what_is_there_instead(kpatch_ci: Command) -> None:
+    done = kpatch_ci("check", PROJECT / "patches/schedutil-iowait-boost/original.txt")
+    assert done.code == 1
+    assert "kernel/sysctl.c" in done.stdout
+    assert "the tree has" in done.stdout

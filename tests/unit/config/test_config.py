@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""pipeline.yaml: validated whole, narrowed by the command line."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kpatch_ci.config.load import Selection, load_config
+from kpatch_ci.model.errors import UserError
+from kpatch_ci.model.workload import Seed
+
+PROJECT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Path:
+    for folder in ("patches", "kconfigs", "qemu"):
+        (tmp_path / folder).symlink_to(PROJECT / folder)
+    shutil.copy(PROJECT / "pipeline.yaml", tmp_path / "pipeline.yaml")
+    return tmp_path / "pipeline.yaml"
+
+
+def edited(pipeline: Path, *changes: tuple[str, str]) -> Path:
+    text = pipeline.read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    pipeline.write_text(text)
+    return pipeline
+
+
+def test_the_default_pipeline_is_what_the_readme_promises(pipeline: Path) -> None:
+    config = load_config(pipeline)
+    assert config.series == ("schedutil-iowait-boost", "wakeup-gran", "stack-workqueue", "all-three")
+    assert [m.arch for m in config.machines] == ["arm64", "x86_64"]
+    assert len(config.seeds) == 12
+    assert {s.boot for s in config.seeds} == {1, 2, 3}
+    labels = {p.name: [c.label for c in p.cases] for p in config.workloads}
+    assert labels["hackbench"] == [f"groups={g}" for g in (1, 2, 4, 8, 16)]
+    assert labels["dbench"] == [f"fs={fs},clients={c}" for fs in ("xfs", "ext4") for c in (1, 4, 8)]
+
+
+def test_the_quick_profile_has_one_boot_three_runs_and_two_cases_a_workload(pipeline: Path) -> None:
+    config = load_config(pipeline, Selection(profile="quick"))
+    assert config.seeds == (Seed(1, 1), Seed(1, 2), Seed(1, 3))
+    assert {len(p.cases) for p in config.workloads} == {2}
+
+
+def test_every_error_is_told_at_once_with_its_line(pipeline: Path) -> None:
+    edited(
+        pipeline,
+        ("- wakeup-gran", "- wakeup-grain"),
+        ("- x86_64-8", "- x86"),
+        ("groups: [4, 8]", "groops: 4"),
+        ("null_blk, xfs", "null_blk, xsf"),
+    )
+    lines = pipeline.read_text().splitlines()
+    with pytest.raises(UserError) as caught:
+        load_config(pipeline)
+    told = str(caught.value).splitlines()
+    for word, hint in (
+        ("wakeup-grain", "did you mean 'wakeup-gran'"),
+        ("'x86'", "x86_64-8"),
+        ("groops", "did you mean 'groups'"),
+        ("xsf", "xfs"),
+    ):
+        (line,) = (t for t in told if word in t)
+        assert hint in line
+        number = int(line.split(":")[1])
+        assert word.strip("'") in lines[number - 1], line
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("alpha: 0.05", "alhpa: 0.05", "unknown key 'statistics.alhpa' (did you mean 'alpha'?)"),
+        ("alpha: 0.05", "alpha: 5", "statistics.alpha: Input should be less than 1"),
+        ("boots: 3", "boots: '3'", "seeds.boots: Input should be a valid integer"),
+        ("boots: 3", "boots: 0", "seeds.boots: Input should be greater than 0"),
+        ("tree: debian:6.1", "tree: [a]", "tree: Input should be a valid string"),
+        ("  hackbench:\n    cases", "  hackbnech:\n    cases", "no workload 'hackbnech'"),
+    ],
+)
+def test_a_bad_value_is_named_with_what_would_be_right(pipeline: Path, old: str, new: str, message: str) -> None:
+    edited(pipeline, (old, new))
+    with pytest.raises(UserError) as caught:
+        load_config(pipeline)
+    assert message in str(caught.value)
+    assert "pipeline.yaml:" in str(caught.value)
+
+
+def test_what_is_selected_keeps_the_files_order(pipeline: Path) -> None:
+    config = load_config(
+        pipeline, Selection(series=("stack-workqueue", "wakeup-gran"), arches=("x86_64",), workloads=("dd",))
+    )
+    assert config.series == ("wakeup-gran", "stack-workqueue")
+    assert [m.arch for m in config.machines] == ["x86_64"]
+    assert [p.name for p in config.workloads] == ["dd"]
+
+
+@pytest.mark.parametrize(
+    ("selection", "where"),
+    [
+        (Selection(series=("x",)), "--series"),
+        (Selection(arches=("arm",)), "--arch"),
+        (Selection(workloads=("dbnech",)), "--workload"),
+    ],
+)
+def test_a_selection_that_names_nothing_says_what_there_is(pipeline: Path, selection: Selection, where: str) -> None:
+    with pytest.raises(UserError, match=f"{where}.*there are"):
+        load_config(pipeline, selection)
+
+
+def test_a_number_of_seeds_goes_round_the_boots_first(pipeline: Path) -> None:
+    assert load_config(pipeline, Selection(seeds=4)).seeds == (Seed(1, 1), Seed(1, 2), Seed(2, 1), Seed(3, 1))
+    twenty = load_config(pipeline, Selection(seeds=20)).seeds
+    assert len(set(twenty)) == 20
+    assert {s.boot for s in twenty} == {1, 2, 3}
+    with pytest.raises(UserError, match="--seeds"):
+        load_config(pipeline, Selection(seeds=0))
+
+
+def test_a_variant_of_a_workload_has_its_own_name_and_cases(pipeline: Path) -> None:
+    edited(
+        pipeline,
+        (
+            "  hackbench:\n    cases",
+            "  dd-slow:\n    threshold_percent: 3\n    cases: [{rw: read, bs: 4k, latency_us: [100, 20000]}]\n  hackbench:\n    cases",
+        ),
+    )
+    plan = next(p for p in load_config(pipeline).workloads if p.name == "dd-slow")
+    assert plan.kind == "dd"
+    assert plan.threshold_percent == 3.0
+    assert [c.label for c in plan.cases] == ["rw=read,bs=4k,latency_us=100", "rw=read,bs=4k,latency_us=20000"]
+
+
+def test_the_architectures_fragment_comes_second(pipeline: Path) -> None:
+    names = [p.stem for p in load_config(pipeline).fragments("arm64")]
+    assert names[:2] == ["base", "arm64"]
+    assert all((PROJECT / "kconfigs" / f"{name}.config").exists() for name in names)
+
+
+def test_a_file_that_is_no_pipeline_says_so(tmp_path: Path) -> None:
+    for text, message in (("", "is empty"), ("a: [", "no YAML"), ("tree: x\ntree: y\n", "stands twice")):
+        (tmp_path / "p.yaml").write_text(text)
+        with pytest.raises(UserError, match=message):
+            load_config(tmp_path / "p.yaml")
+    with pytest.raises(UserError, match="no such file"):
+        load_config(tmp_path / "none.yaml")

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The examination of another machine, over a connection that is none."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import fabric
+import invoke
+import paramiko
+import pytest
+
+from kpatch_ci.host import remote
+from kpatch_ci.model.errors import InfrastructureError, UserError
+
+ANSWERS = {
+    "python3": "Python 3.13.5\n",
+    "git": "git version 2.47.2\n",
+    "bwrap --version": "bubblewrap 0.11.0\n",
+    "bwrap --unshare-all": "works\n",
+    "nproc": "64\n",
+    "grep MemTotal": "MemTotal:       131072000 kB\n",
+    "d=": "/dev/vda1  100000000 20000000 80000000 20% /\n",
+}
+
+
+@dataclass
+class Answer:
+    stdout: str
+    ok: bool = True
+    stderr: str = ""
+
+
+@dataclass
+class FakeConnection:
+    answers: dict[str, str]
+    fails: Exception | None = None
+    hangs: str = ""
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    closed: bool = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closed = True
+
+    def open(self) -> None:
+        if self.fails:
+            raise self.fails
+
+    def run(self, command: str, **options: Any) -> Answer:
+        self.asked.append({"command": command, **options})
+        script = command.removeprefix("sh -c '").removesuffix("'")
+        if self.hangs and script.startswith(self.hangs):
+            raise invoke.exceptions.CommandTimedOut(invoke.runners.Result(command=command), 6)
+        for start, answer in self.answers.items():
+            if script.startswith(start):
+                return Answer(answer)
+        return Answer("", ok=False, stderr="not found")
+
+
+def examine(made: FakeConnection) -> dict[str, Any]:
+    return {f.name: f for f in remote.examine("user@runner.example", connect=lambda _: made)}
+
+
+def test_a_good_machine_is_found_good() -> None:
+    made = FakeConnection(ANSWERS)
+    found = examine(made)
+    assert [f.name for f in found.values() if not f.ok] == []
+    assert found["cores"].detail == "64"
+    assert found["disk"].detail.startswith("81.9 GB free")
+    assert made.closed
+
+
+def test_what_is_not_there_is_found_missing() -> None:
+    found = examine(FakeConnection({k: v for k, v in ANSWERS.items() if not k.startswith("bwrap")}))
+    assert (found["bubblewrap"].ok, found["sandbox"].ok) == (False, False)
+
+
+def test_every_question_has_a_timeout_and_no_terminal() -> None:
+    made = FakeConnection(ANSWERS)
+    examine(made)
+    assert len(made.asked) == len(remote.CHECKS)
+    for question in made.asked:
+        assert question["timeout"] > 0
+        assert question["pty"] is False
+        assert question["in_stream"] is False
+        assert question["warn"] is True
+
+
+def test_a_question_that_is_not_answered_is_said_so() -> None:
+    found = examine(FakeConnection(ANSWERS, hangs="grep MemTotal"))
+    assert (found["memory"].ok, found["memory"].detail) == (None, "no answer within 6 s")
+    assert found["disk"].ok is True
+
+
+def test_an_answer_that_makes_no_sense_is_not_believed() -> None:
+    assert examine(FakeConnection({**ANSWERS, "nproc": "many\n"}))["cores"].ok is None
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (paramiko.AuthenticationException("no keys"), "does not let you in with a key: no keys"),
+        (paramiko.SSHException("Server 'x' not found in known_hosts"), "cannot talk to .*known_hosts"),
+        (ConnectionRefusedError(111, "Connection refused"), "cannot reach .*: Connection refused"),
+        (TimeoutError("timed out"), "cannot reach .*: timed out"),
+        (EOFError(), "cannot reach .*: EOFError"),
+    ],
+)
+def test_an_unreachable_machine_is_said_to_be(error: Exception, words: str) -> None:
+    with pytest.raises(InfrastructureError, match=rf"{words}[\s\S]*`ssh user@runner.example true` must work"):
+        examine(FakeConnection({}, fails=error))
+
+
+@pytest.mark.parametrize("target", ["", "-oProxyCommand=x", "a b", "user@", "user@host:port", "host;true"])
+def test_what_is_no_host_is_refused(target: str) -> None:
+    with pytest.raises(UserError, match="--host: no host"):
+        remote.examine(target, connect=lambda _: pytest.fail("connected"))
+
+
+def test_the_real_connection_checks_host_keys_and_knows_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[bool] = []
+    monkeypatch.setattr(paramiko.SSHClient, "load_system_host_keys", lambda *_: loaded.append(True))
+    made = remote.connection("user@runner.example:2222")
+    assert isinstance(made, fabric.Connection)
+    assert isinstance(made.client._policy, paramiko.RejectPolicy)
+    assert loaded == [True]
+    assert (made.user, made.host, made.port) == ("user", "runner.example", 2222)
+    assert made.connect_timeout == remote.CONNECT_TIMEOUT
+    assert not {"password", "passphrase"} & set(made.connect_kwargs)
+    assert made.forward_agent is False
+
+
+@pytest.mark.parametrize("script", [script for _, script, _ in remote.CHECKS])
+def test_a_question_is_posix_shell_and_survives_quoting(script: str) -> None:
+    assert "'" not in script
+    shell = shutil.which("dash") or "sh"
+    assert subprocess.run([shell, "-n", "-c", script], check=False).returncode == 0
+
+
+def test_the_disk_question_works_where_the_cache_does_not_exist_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KPATCH_CI_CACHE", "/no/such/cache at all")
+    script, meaning = next((s, m) for n, s, m in remote.CHECKS if n == "disk")
+    done = subprocess.run(["sh", "-c", script], check=True, capture_output=True, text=True)  # noqa: S607
+    assert "GB free" in meaning(done.stdout).detail
