@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Working trees for builds: the baseline is checked out once, a patched one is hard links to it plus what differs.
 
-Unchanged files keep their time stamps, so that make rebuilds what the patch touches and nothing else.
-Builds see these trees read-only.
+Make goes by time stamps, so these are set, not left to chance: what comes from the baseline is older than any object, and
+what a patch changed is made newer than the objects that a build starts from, just before it starts. (A patched tree may
+well be older than those objects: it is made once, for all architectures.) Builds see these trees read-only.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from kpatch_ci.kernel.git import open_repo
@@ -20,6 +22,8 @@ from kpatch_ci.store.atomic import disk_errors
 from kpatch_ci.store.cache import locked
 
 COPY_TIMEOUT = 600.0
+OLD = 1_500_000_000
+"""Time stamp (seconds) of every file that comes from the baseline."""
 
 
 def source_place(cache: Path, tree_id: str) -> Path:
@@ -43,26 +47,34 @@ def checkout(cache: Path, tree: Tree) -> Path:
             repo.git.execute(
                 ["git", f"--git-dir={tree.repo}", f"--work-tree={work}", "checkout-index", "--all", "--force"]
             )
+        for path in work.rglob("*"):
+            os.utime(path, (OLD, OLD), follow_symlinks=False)
         work.rename(place)
     return place
 
 
 def checkout_patched(cache: Path, tree: Tree, tree_id: str) -> Path:
-    """A patched working tree beside the baseline's: hard links, with the files that differ written anew."""
+    """A patched working tree beside the baseline's: hard links, with the files that differ written anew.
+
+    Call it after the objects that the build starts from are in place: the files that differ are stamped now.
+    """
     place = source_place(cache, tree_id)
     if tree_id == tree.tree_id:
         return checkout(cache, tree)
     base = checkout(cache, tree)
+    changes = _changes(tree, tree_id)
     with locked(place), disk_errors(place):
-        if place.is_dir():
-            return place
-        work = _fresh(place)
-        work.rmdir()
-        done = run(["cp", "-al", base, work], timeout=COPY_TIMEOUT)
-        if not done.ok:
-            raise InfrastructureError(f"cannot link the source tree: {done.explain()}", log=done.output)
-        _write_changes(tree, tree_id, work)
-        work.rename(place)
+        if not place.is_dir():
+            work = _fresh(place)
+            work.rmdir()
+            done = run(["cp", "-al", base, work], timeout=COPY_TIMEOUT)
+            if not done.ok:
+                raise InfrastructureError(f"cannot link the source tree: {done.explain()}", log=done.output)
+            _write(tree, changes, work)
+            work.rename(place)
+        for change in changes:
+            if change.blob:
+                os.utime(place / change.name, follow_symlinks=False)
     return place
 
 
@@ -73,25 +85,39 @@ def _fresh(place: Path) -> Path:
     return work
 
 
-def _write_changes(tree: Tree, tree_id: str, work: Path) -> None:
-    repo = open_repo(tree.repo)
-    raw = repo.git.execute(
-        ["git", "diff-tree", "-r", "-z", "--no-renames", tree.tree_id, tree_id], strip_newline_in_stdout=False
-    )
+@dataclass(frozen=True, slots=True)
+class _Change:
+    name: str
+    mode: str
+    blob: str
+    """Empty for a file that is gone."""
+
+
+def _changes(tree: Tree, tree_id: str) -> list[_Change]:
+    argv = ["git", "diff-tree", "-r", "-z", "--no-renames", tree.tree_id, tree_id]
+    raw = open_repo(tree.repo).git.execute(argv, strip_newline_in_stdout=False)
     fields = str(raw).split("\0")
+    found = []
     for meta, name in zip(fields[0::2], fields[1::2], strict=False):
         _, mode, _, blob, status = meta.split(" ")
-        target = work / name
+        found.append(_Change(name, mode, "" if status == "D" else blob))
+    return found
+
+
+def _write(tree: Tree, changes: list[_Change], work: Path) -> None:
+    repo = open_repo(tree.repo)
+    for change in changes:
+        target = work / change.name
         target.unlink(missing_ok=True)  # never write through a hard link
-        if status == "D":
+        if not change.blob:
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        data = repo.odb.stream(bytes.fromhex(blob)).read()
-        if mode == "120000":
+        data = repo.odb.stream(bytes.fromhex(change.blob)).read()
+        if change.mode == "120000":
             target.symlink_to(os.fsdecode(data))
             continue
         target.write_bytes(data)
-        target.chmod(0o755 if mode == "100755" else 0o644)
+        target.chmod(0o755 if change.mode == "100755" else 0o644)
 
 
 def remove_source(cache: Path, tree_id: str) -> None:

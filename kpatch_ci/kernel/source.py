@@ -150,7 +150,9 @@ class TreeCache:
             repo = make_bare(place)
             index = {"GIT_INDEX_FILE": str(place / "directory-index")}
             with repo.git.custom_environment(**ISOLATED, **IDENTITY, **index):
-                repo.git.execute(["git", f"--git-dir={place}", f"--work-tree={path}", "-C", str(path), "add", "-A", "-f", "."])
+                repo.git.execute(
+                    ["git", f"--git-dir={place}", f"--work-tree={path}", "-C", str(path), "add", "-A", "-f", "."]
+                )
                 tree_id = str(repo.git.write_tree())
                 commit = str(repo.git.commit_tree(tree_id, "-m", f"directory {path.name}"))
         return _describe(repo, spec, commit, f"directory as of its content, tree {tree_id}")

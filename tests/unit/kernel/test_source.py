@@ -128,3 +128,21 @@ def test_a_patched_tree_shares_what_did_not_change_and_never_writes_through(
     assert (base / "kernel/b.c").exists()
     assert (patched / "kernel/c.c").read_text() == "int c;\n"
     assert (patched / "Makefile").stat().st_ino == (base / "Makefile").stat().st_ino
+
+
+def test_what_a_patch_changes_is_newer_than_the_objects_of_every_build(
+    trees: TreeCache, users_repo: git.Repo, tmp_path: Path
+) -> None:
+    """A patched tree that one architecture made is older than the objects that another one starts from."""
+    root = Path(users_repo.working_dir)
+    (root / "kernel/a.c").write_text("int patched;\n")
+    users_repo.git.execute(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-a", "-m", "patch"])
+    tree = trees.get(f"{root}@HEAD~1")
+    patched_id = users_repo.head.commit.tree.hexsha
+    cache = tmp_path / "cache"
+    checkout_patched(cache, tree, patched_id)
+    object_file = tmp_path / "a.o"
+    object_file.write_text("compiled from the baseline, later")
+    patched = checkout_patched(cache, tree, patched_id)
+    assert (patched / "kernel/a.c").stat().st_mtime_ns >= object_file.stat().st_mtime_ns
+    assert (patched / "kernel/b.c").stat().st_mtime < object_file.stat().st_mtime - 3600, "unchanged: not rebuilt"
