@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from kpatch_ci.cli.options import chosen, output_directory, progress, selection, stderr_console
-from kpatch_ci.cli.output import print_json, say
+from kpatch_ci.cli.output import print_json, say, tables
 from kpatch_ci.model.status import Status
 from kpatch_ci.model.workload import Replicate
 from kpatch_ci.pipeline.run import execute, load_all
@@ -75,7 +74,7 @@ def _show(rows: Sequence[tuple[str, str, Replicate]]) -> None:
         for metric, value in r.samples.items():
             groups[arch, arm, r.workload, r.case, metric].append(value)
             cost[arch, arm, r.workload, r.case, metric].append(r.seconds)
-    out = Console()
+    out = tables()
     table = Table(box=None, pad_edge=False)
     for heading in ("arch", "arm", "workload", "case", "metric"):
         table.add_column(heading)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from kpatch_ci.cli.options import chosen, output_directory, progress, selection, stderr_console
-from kpatch_ci.cli.output import print_json, say
+from kpatch_ci.cli.output import print_json, say, tables
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.run import Depth, execute, load_all
@@ -76,7 +75,7 @@ def _row(boot: BootResult) -> dict[str, Any]:
 
 
 def _show(boot: BootResult | None) -> None:
-    out = Console()
+    out = tables()
     if boot is None:
         out.print("skipped: there is no kernel to boot", style="bold")
         return

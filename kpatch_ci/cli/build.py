@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from kpatch_ci.cli.options import chosen, output_directory, progress, selection, stderr_console
-from kpatch_ci.cli.output import print_json, say
+from kpatch_ci.cli.output import print_json, say, tables
 from kpatch_ci.kernel.diagnostics import introduced
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.series import ApplyResult
@@ -78,7 +77,7 @@ def _row(arch: str, arm: str, values: Values) -> dict[str, Any]:
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
-    out = Console()
+    out = tables()
     table = Table(box=None, pad_edge=False)
     for heading in ("arch", "arm", "status", "objects", "seconds", "new warnings"):
         table.add_column(heading)

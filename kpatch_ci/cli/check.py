@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kpatch_ci.cli.options import DEFAULT_FILE, chosen
-from kpatch_ci.cli.output import print_json, say, verbosity
+from kpatch_ci.cli.output import print_json, say, tables, verbosity
 from kpatch_ci.debian.apt import Archives
 from kpatch_ci.kernel.source import TreeCache
 from kpatch_ci.model.series import ApplyResult, Series
@@ -75,7 +75,7 @@ def command(
 
 
 def _show(wanted: Sequence[Series], rows: Sequence[tuple[str, str, Series, ApplyResult]]) -> None:
-    out = Console()
+    out = tables()
     for one in wanted:
         for patch in one.patches:
             out.print(Text(f"{one.name}: {patch.prefix} {patch.subject}".replace(":  ", ": "), style="bold"))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import click
 
@@ -12,6 +13,8 @@ from kpatch_ci.host.finding import Finding
 from kpatch_ci.store.cache import cache_root
 
 SUITE = "trixie"
+PROBE_TIMEOUT = 9.0
+"""Well below doctor.DEADLINE: the probe names what it saw, the deadline only that there was no answer."""
 _MARKS = {True: "ok", False: "MISSING", None: "-"}
 
 
@@ -39,9 +42,13 @@ def _findings(host: str | None, suite: str) -> list[Finding]:
         from kpatch_ci.host import remote  # noqa: PLC0415 (fabric takes long to import)
 
         return remote.examine(host)
+    from kpatch_ci.debian.toolroot import find_toolroot  # noqa: PLC0415
+    from kpatch_ci.guest.kvm import probe_kvm  # noqa: PLC0415
     from kpatch_ci.host import doctor  # noqa: PLC0415
 
-    return doctor.examine(cache_root(), suite, probe=None)
+    tools = find_toolroot(cache_root(), suite)
+    probe = None if tools is None else partial(probe_kvm, tools, timeout=PROBE_TIMEOUT)
+    return doctor.examine(cache_root(), suite, probe=probe)
 
 
 def lines(findings: Sequence[Finding]) -> list[str]:

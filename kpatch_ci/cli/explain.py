@@ -6,11 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kpatch_ci.cli.output import print_json, verbosity
+from kpatch_ci.cli.output import print_json, tables, verbosity
 from kpatch_ci.cli.results import result_file
 from kpatch_ci.report.document import load_document
 
@@ -30,5 +29,5 @@ def command(result: Path | None, as_json: bool) -> int:
         table.add_column(heading, justify="right" if heading == "seconds" else "left")
     for stage in document.stages:
         table.add_row(Text(stage.stage), stage.status, f"{stage.seconds:.1f}", stage.key, Text(stage.why))
-    Console().print(table)
+    tables().print(table)
     return 0

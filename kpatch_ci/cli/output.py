@@ -6,13 +6,17 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 log = logging.getLogger("kpatch_ci")
+WIDE = 160
 _LEVELS = {-1: logging.ERROR, 0: logging.INFO, 1: logging.DEBUG}
 
 
@@ -42,6 +46,13 @@ def set_verbosity(level: int) -> None:
 def say(text: str) -> None:
     """One line for the person in front: stderr, unless ``-q``."""
     log.info("%s", text)
+
+
+def tables() -> Console:
+    """For tables on stdout: as wide as the terminal, and wide enough for every column where there is none."""
+    from rich.console import Console  # noqa: PLC0415 (not for --help)
+
+    return Console() if Console().is_terminal else Console(width=WIDE)
 
 
 def print_json(value: object) -> None:

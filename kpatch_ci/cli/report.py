@@ -6,9 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
-from kpatch_ci.cli.output import verbosity
+from kpatch_ci.cli.output import tables, verbosity
 from kpatch_ci.cli.results import result_file
 from kpatch_ci.report.document import load_document
 from kpatch_ci.report.terminal import print_details, print_failures, verdict_table
@@ -28,7 +27,7 @@ def command(result: Path | None, form: str) -> int:
     if form != "terminal":
         click.echo(REPORTS[form](document), nl=False)
         return 0
-    out = Console()
+    out = tables()
     out.print(verdict_table(document))
     print_details(out, document)
     print_failures(out, document, path.parent)

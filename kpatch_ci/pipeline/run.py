@@ -116,8 +116,7 @@ def run(
         "kpatch_ci": __version__,
         "tools": session.tools.fingerprint,
         "tree": session.tree.tree_id,
-        "host_cpu": _host_cpu(),
-        "host_kernel": platform.release(),
+        "host": {"cpu": _host_cpu(), "kernel": platform.release()},
     }
     return RunResult(
         run_id=run_id,

@@ -16,7 +16,7 @@ from kpatch_ci.kernel.build import Builder
 from kpatch_ci.kernel.source import TreeCache
 from kpatch_ci.model.build import Tree
 from kpatch_ci.store.artifacts import ArtifactStore
-from kpatch_ci.store.cache import cache_root
+from kpatch_ci.store.cache import cache_root, use_cache
 
 Say = Callable[[str], None]
 
@@ -61,6 +61,7 @@ def open_tools(suite: str, archives: Archives | None, say: Say) -> tuple[Path, T
     """Install what the host lacks and make the tool root. Raises InfrastructureError."""
     ensure(say)
     cache = cache_root()
+    use_cache(cache)
     archives = archives or host_archives()
     tools = find_toolroot(cache, suite)
     if tools is None:

@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from kpatch_ci.model.status import Mode
 from kpatch_ci.report.clean import one_line
 from kpatch_ci.report.schema import ComparisonDoc, Document
 from kpatch_ci.report.view import every_arch, figure, mean, percent
 
 Key = tuple[str, str, str, str, str]
 ABSENT = "(absent)"
+HOST = "host."
+"""Keys of the machine that measured: deterministic samples do not depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,11 @@ def compare_documents(a: Document, b: Document) -> DocumentDiff:
         RowDifference(*k, _identical(rows_a.get(k), rows_b.get(k)), rows_a.get(k), rows_b.get(k)) for k in keys
     )
     parts = tuple(d for d in _differences(_part_inputs(a), _part_inputs(b)) if ABSENT not in (d.a, d.b))
-    inputs = (*_differences(_run_inputs(a), _run_inputs(b)), *parts)
+    exact = str(a.mode) == str(b.mode) == Mode.DETERMINISTIC
+    of_run = (
+        replace(d, expected=exact and d.key.startswith(HOST)) for d in _differences(_run_inputs(a), _run_inputs(b))
+    )
+    inputs = (*of_run, *parts)
     return DocumentDiff(inputs, rows, _differences(_statuses(a), _statuses(b)))
 
 

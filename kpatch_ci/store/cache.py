@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,3 +34,42 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+IN_USE = "in-use.lock"
+
+
+def use_cache(root: Path) -> int:
+    """Mark the cache as in use until this process ends, and return the descriptor that holds the mark.
+
+    Whoever is alone first sweeps away what a killed process left half-made. Waits while `clean` deletes.
+    """
+    with disk_errors(root):
+        root.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(root / IN_USE, os.O_CREAT | os.O_RDWR, 0o644)
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _sweep(root)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
+
+
+def cache_is_used(root: Path) -> bool:
+    """Whether any process has the cache in use."""
+    try:
+        descriptor = os.open(root / IN_USE, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _sweep(root: Path) -> None:
+    for pattern in ("store/*/*/.new-*", "src/.new-*", "src/.index-*", "work/*"):
+        for path in root.glob(pattern):
+            shutil.rmtree(path, ignore_errors=True)

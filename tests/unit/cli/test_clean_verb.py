@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import click
@@ -100,15 +101,26 @@ def test_a_hard_link_counts_once(cache: Path) -> None:
     assert clean.sizes(cache)["trees"] == before
 
 
-def test_a_read_only_directory_is_deleted_too_and_links_are_not_followed(cache: Path, tmp_path: Path) -> None:
+def test_a_read_only_directory_is_deleted_too_and_links_are_not_followed(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "keep").write_text("")
+    outside.mkdir(mode=0o755)
     sealed = cache / "trees" / "sealed"
     sealed.mkdir()
-    (sealed / "file").write_text("")
     (sealed / "link").symlink_to(outside)
     sealed.chmod(0o500)
-    assert main(["clean", "--all", "--yes"]) == 0
-    assert kinds(cache) == []
-    assert (outside / "keep").exists()
+    real = shutil.rmtree
+    refused: list[Path] = []
+
+    def rmtree(path: Path) -> None:
+        if not refused:  # root is never refused
+            refused.append(path)
+            raise PermissionError
+        assert (path / "sealed").stat().st_mode & 0o700 == 0o700
+        real(path)
+
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    assert main(["clean", "--kind", "trees", "--yes"]) == 0
+    assert "trees" not in kinds(cache)
+    assert outside.stat().st_mode & 0o777 == 0o755

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from kpatch_ci.cli.main import main
+from kpatch_ci.debian import toolroot
+from kpatch_ci.guest import kvm
 from kpatch_ci.host import doctor, remote
 from kpatch_ci.host.finding import Finding
 
@@ -55,3 +57,19 @@ def test_another_host_is_asked_over_ssh(monkeypatch: pytest.MonkeyPatch, capsys:
     assert main(["doctor", "--host", "user@runner.example", "--json"]) == 0
     assert asked == ["user@runner.example"]
     assert json.loads(capsys.readouterr().out)["host"] == "user@runner.example"
+
+
+def test_kvm_is_tried_only_with_the_tool_roots_qemu(monkeypatch: pytest.MonkeyPatch) -> None:
+    probes: list[Any] = []
+
+    def examine(*_: object, probe: Any) -> list[Finding]:
+        probes.append(probe and probe())
+        return GOOD
+
+    monkeypatch.setattr(doctor, "examine", examine)
+    monkeypatch.setattr(toolroot, "find_toolroot", lambda *_: None)
+    main(["doctor"])
+    monkeypatch.setattr(toolroot, "find_toolroot", lambda *_: "the tool root")
+    monkeypatch.setattr(kvm, "probe_kvm", lambda tools, timeout: (tools, timeout < doctor.DEADLINE))
+    main(["doctor"])
+    assert probes == [None, ("the tool root", True)]

@@ -144,6 +144,14 @@ def test_pips_own_words_are_shown_when_it_fails_and_the_next_start_repairs(launc
     assert launch("doctor").returncode == 0
 
 
+def test_an_update_that_failed_is_never_taken_for_done(launch: Launch, repo: Path) -> None:
+    launch("doctor")
+    (repo / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    assert launch("doctor", PIP_FAILS="1").returncode == 3
+    (repo / "pyproject.toml").write_text("[project]\n")
+    assert "creating .venv" in launch("doctor").stderr
+
+
 def test_an_old_python_is_named(launch: Launch, fake_tool: FakeTool) -> None:
     for newer in ("python3.14", "python3.13", "python3.12", "python3.11"):
         fake_tool(newer, "exit 1")

@@ -36,7 +36,8 @@ echo 'https://other.example/vendor stable'
 echo 'https://archive.example/debian-security/ bookworm-security'
 echo 'https://archive.example/debian/ bookworm'
 echo 'https://archive.example/debian/ bookworm-updates'
-echo 'https://second.example/debian/ bookworm'""",
+echo 'https://second.example/debian/ bookworm'
+echo 'https://second.example/debian-security/ bookworm-security'""",
     )
     assert host_archives() == ARCHIVES
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,9 @@ def test_what_never_answers_is_said_to_hang(tmp_path: Path, monkeypatch: pytest.
     began = time.monotonic()
     found = examine(tmp_path, deadline=0.8)
     assert time.monotonic() - began < 3
+    hanging = [t for t in threading.enumerate() if t is not threading.main_thread()]
+    assert hanging
+    assert all(t.daemon for t in hanging), "the program must be able to end"
     assert (found["archives"].ok, found["archives"].detail) == (None, "no answer within 1 s")
 
 

@@ -128,6 +128,29 @@ def test_kill_all_ends_every_child_and_refuses_new_ones(tmp_path: Path) -> None:
             process.run(["true"], timeout=1)
 
 
+@pytest.mark.usefixtures("_restartable")
+def test_kill_all_lets_every_child_tidy_up_even_beside_a_deaf_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class InOrder(dict[process.Process, None]):
+        def add(self, item: process.Process) -> None:
+            self[item] = None
+
+        def discard(self, item: process.Process) -> None:
+            self.pop(item, None)
+
+    monkeypatch.setattr(process, "_live", InOrder())
+    script = 'trap "touch $0.tidy; exit 0" TERM; touch $0; while :; do sleep 0.05; done'
+    deaf, polite = tmp_path / "deaf", tmp_path / "polite"
+    with (
+        process.Process([sys.executable, "-c", DEAF, deaf]),
+        process.Process(["sh", "-c", script, polite]),
+    ):
+        assert eventually(lambda: deaf.exists() and polite.exists())
+        process.kill_all()
+    assert (tmp_path / "polite.tidy").exists()
+
+
 def test_a_program_that_is_not_there_is_the_machines_fault() -> None:
     with pytest.raises(InfrastructureError, match=r"no-such-program: no such program[\s\S]*doctor"):
         process.run(["no-such-program"], timeout=1)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A QEMU that runs no guest: it reads a real command line, does what FAKE_QEMU says, and speaks QMP like the real one.
+
+As a module it is the tool root that starts it (`FakeToolRoot`); as a program it is the emulator.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kpatch_ci.debian.toolroot import ToolRoot
+
+FACTS = {
+    "event": "facts",
+    "release": "6.1.140",
+    "cpus": 2,
+    "cpu": [],
+    "clocksource": "tsc",
+    "timer_resolution_ns": 1,
+    "mem_kb": 250_000,
+    "modules": ["null_blk"],
+}
+SNAPSHOT_BYTES = 4 * 1024 * 1024
+CRASH = "[    0.100000] Kernel panic - not syncing: fake\n"
+
+
+@dataclass(frozen=True, slots=True)
+class FakeToolRoot(ToolRoot):
+    """Starts this file in place of a sandboxed QEMU, and a copy in place of cpio."""
+
+    scenario: dict[str, str] = field(default_factory=dict)
+
+    def argv(  # noqa: PLR0917
+        self,
+        command: Sequence[str | Path],
+        *,
+        read: Sequence[Path] = (),
+        write: Sequence[Path] = (),
+        mounts: Sequence[tuple[Path, str]] = (),
+        write_mounts: Sequence[tuple[Path, str]] = (),
+        devices: Sequence[Path] = (),
+        cwd: Path | str | None = None,
+        env: Mapping[str, str] | None = None,
+        bwrap: str = "bwrap",
+    ) -> list[str]:
+        """The command with every inside path turned back into the outside one."""
+        words = [str(c) for c in command]
+        for outside, inside in (*mounts, *write_mounts):
+            words = [w.replace(inside, str(outside)) for w in words]
+        scenario = self.scenario.get("resume" if "-incoming" in words else "boot", "well")
+        return [sys.executable, __file__, scenario, *words]
+
+
+def _value(argv: list[str], start: str) -> str:
+    return next(a for a in argv if a.startswith(start))
+
+
+def _path(argv: list[str], identity: str) -> Path:
+    return Path(_value(argv, f"file,id={identity},path=").rpartition("path=")[2])
+
+
+def _write(path: Path, *rows: str | Mapping[str, Any]) -> None:
+    with path.open("a") as stream:
+        stream.writelines(row if isinstance(row, str) else json.dumps(row) + "\n" for row in rows)
+
+
+def _boot(argv: list[str], scenario: str) -> int:
+    channel = socket.socket(fileno=int(_value(argv, "socket,id=qmp,fd=").rpartition("=")[2]))
+    stream = channel.makefile("rw")
+
+    def send(value: Mapping[str, Any]) -> None:
+        stream.write(json.dumps(value) + "\r\n")
+        stream.flush()
+
+    send({"QMP": {"version": {"qemu": {"major": 10, "minor": 0, "micro": 13}, "package": ""}, "capabilities": []}})
+    _write(_path(argv, "con"), "[    0.000000] Linux version 6.1.140\n")
+    for line in stream:
+        request = json.loads(line)
+        name = request["execute"]
+        if name == "query-migrate":
+            send({"return": {"status": "failed", "error-desc": "No space left on device"}, "id": request["id"]})
+            continue
+        send({"return": {}, "id": request["id"]})
+        if name == "qmp_capabilities":
+            _guest(argv, scenario)
+            send({"event": "STOP", "timestamp": {"seconds": 0, "microseconds": 0}})
+        if name == "migrate":
+            state = "failed" if scenario == "full" else "completed"
+            with Path(request["arguments"]["uri"].removeprefix("file:")).open("wb") as snapshot:
+                snapshot.write(b"state of the machine")
+                snapshot.truncate(SNAPSHOT_BYTES)
+            send({"event": "MIGRATION", "data": {"status": state}, "timestamp": {"seconds": 0, "microseconds": 0}})
+        if name == "quit":
+            return 0
+    return 1
+
+
+def _guest(argv: list[str], scenario: str) -> None:
+    results = _path(argv, "res")
+    if scenario == "panic":
+        _write(_path(argv, "con"), CRASH)
+        sys.exit(0)
+    if scenario == "hang":
+        time.sleep(60)
+    if scenario == "agent":
+        _write(results, {"event": "end", "status": "failed", "reason": "boot seed: No such device"})
+        sys.exit(0)
+    if scenario == "other":
+        _write(results, {**FACTS, "cpus": 1}, {"event": "ready"})
+        return
+    _write(results, FACTS, {"event": "ready"})
+
+
+def _resume(argv: list[str], scenario: str) -> int:
+    job = Path(_value(argv, "name=opt/kpatch-ci/job,file=").rpartition("file=")[2]).read_bytes()
+    snapshot = Path(argv[argv.index("-incoming") + 1].removeprefix("file:")).read_bytes()
+    _path(argv, "con").touch()
+    text = job.rstrip(b"\0").decode()
+    _write(_path(argv, "res"), {"event": "job", "text": text, "bytes": len(job), "snapshot": snapshot[:5].decode()})
+    if scenario == "panic":
+        _write(_path(argv, "con"), CRASH)
+        time.sleep(60)
+    if scenario == "hang":
+        time.sleep(60)
+    if scenario == "killed":
+        os.kill(os.getpid(), 9)
+    if scenario == "mute":
+        return 0
+    status = "failed" if scenario == "failed" else "ok"
+    _write(_path(argv, "res"), {"event": "end", "status": status, "reason": "run /usr/bin/dd: exit status 1"})
+    return 0
+
+
+def main(scenario: str, argv: list[str]) -> int:
+    """Exit status as QEMU's."""
+    if argv[0] == "cpio":
+        Path(_value(argv, "--file=").removeprefix("--file=")).write_bytes(sys.stdin.buffer.read())
+        return 0
+    if scenario == "broken":
+        print("qemu-system-x86_64: unsupported machine type", file=sys.stderr)  # noqa: T201
+        return 1
+    return _resume(argv, scenario) if "-incoming" in argv else _boot(argv, scenario)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

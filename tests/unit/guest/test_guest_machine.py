@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Machine files: the project's own load, and every mistake is named with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kpatch_ci.guest.machine import format_cpus, load_machine, machine_files, parse_cpus
+from kpatch_ci.model.errors import UserError
+from kpatch_ci.model.machine import Cluster
+
+QEMU = Path(__file__).parents[3] / "qemu"
+
+GOOD = """\
+name: small
+description: for tests
+arch: arm64
+qemu_machine: virt,gic-version=3
+cpu: cortex-a57
+memory_mib: 256
+clusters:
+  - name: little
+    cpus: 0-1
+    capacity: 400
+  - name: big
+    cpus: [2]
+    capacity: 1024
+icount_shift: 0
+"""
+
+
+def written(folder: Path, text: str, name: str = "small") -> Path:
+    path = folder / f"{name}.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_the_projects_machines_are_listed_by_name() -> None:
+    assert machine_files(QEMU) == ["arm64-6+2", "x86_64-8"]
+
+
+def test_arm64_has_six_little_and_two_big_cpus() -> None:
+    machine = load_machine(QEMU / "arm64-6+2.yaml")
+    assert machine.cpus == 8
+    assert machine.clusters == (
+        Cluster("little", (0, 1, 2, 3, 4, 5), 446),
+        Cluster("big", (6, 7), 1024),
+    )
+
+
+def test_x86_64_has_eight_equal_cpus_and_no_host_randomness() -> None:
+    machine = load_machine(QEMU / "x86_64-8.yaml")
+    assert machine.clusters == (Cluster("package", tuple(range(8))),)
+    assert "-rdrand" in machine.cpu
+    assert "-rdseed" in machine.cpu
+    assert machine.properties == {"hpet.msi": "on", "hpet.timers": "10"}
+
+
+def test_cpus_are_a_list_or_text(tmp_path: Path) -> None:
+    machine = load_machine(written(tmp_path, GOOD))
+    assert [c.cpus for c in machine.clusters] == [(0, 1), (2,)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("cpus: 0-1", "cpus: 0-2", 12, "CPU 2 is in 'little' already"),
+        ("cpus: [2]", "cpus: [3]", 7, "CPU 2 is in no cluster"),
+        ("cpus: 0-1", "cpus: 1-0", 9, "0,2-3"),
+        ("cpus: 0-1", "cpus: []", 9, "cpus"),
+        ("capacity: 1024", "capacity: 900", 10, "1024 somewhere"),
+        ("capacity: 1024", "capacity: 2000", 13, "1024"),
+        ("    capacity: 1024\n", "", 11, "'big' has no capacity"),
+        ("icount_shift: 0", "icount_shift: 11", 14, "10"),
+        ("arch: arm64", "arch: riscv", 3, "arm64, x86_64"),
+        ("arch: arm64", "arch: x86_64", 10, "x86_64 has no CPU capacities"),
+        ("memory_mib: 256", "memory_mib: '256'", 6, "memory_mib"),
+        ("name: small", "name: large", 1, "small"),
+        ("icount_shift: 0", "icount_shift: 0\nicount_shfit: 0", 15, "did you mean 'icount_shift'"),
+        ("icount_shift: 0", "icount_shift: 0\nkernel_args: ['a b']", 15, "kernel_args"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:
+    assert old in GOOD
+    with pytest.raises(UserError) as caught:
+        load_machine(written(tmp_path, GOOD.replace(old, new, 1)))
+    assert f"small.yaml:{line}: " in str(caught.value)
+    assert words in str(caught.value)
+
+
+def test_all_mistakes_come_at_once(tmp_path: Path) -> None:
+    text = GOOD.replace("cpus: [2]", "cpus: [1, 3]").replace("1024", "1000")
+    with pytest.raises(UserError) as caught:
+        load_machine(written(tmp_path, text))
+    assert len(str(caught.value).splitlines()) == 3
+
+
+def test_cpu_lists_are_written_as_the_kernel_writes_them() -> None:
+    assert format_cpus((3, 0, 2, 6, 7)) == "0,2-3,6-7"
+    assert parse_cpus("0,2-3,6-7") == (0, 2, 3, 6, 7)

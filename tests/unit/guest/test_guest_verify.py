@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the guest says, held against the machine file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kpatch_ci.guest.machine import load_machine
+from kpatch_ci.guest.verify import differences
+
+QEMU = Path(__file__).parents[3] / "qemu"
+ARM = load_machine(QEMU / "arm64-6+2.yaml")
+X86 = load_machine(QEMU / "x86_64-8.yaml")
+
+
+def arm_facts() -> dict[str, Any]:
+    return {
+        "release": "6.1.140",
+        "cpus": 8,
+        "cpu": [
+            {"cpu": n, "capacity": 446 if n < 6 else 1024, "cluster_cpus": "0-5" if n < 6 else "6-7"} for n in range(8)
+        ],
+        "clocksource": "arch_sys_counter",
+        "timer_resolution_ns": 1,
+        "mem_kb": 507300,
+        "modules": ["null_blk"],
+    }
+
+
+def x86_facts() -> dict[str, Any]:
+    cpu = [{"cpu": n, "capacity": None, "cluster_cpus": None} for n in range(8)]
+    return {**arm_facts(), "cpu": cpu, "clocksource": "tsc"}
+
+
+def test_a_guest_as_asked_for_has_no_differences() -> None:
+    assert differences(arm_facts(), ARM, "6.1.140", ["null_blk"]) == ()
+    assert differences(x86_facts(), X86, "6.1.140", []) == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"release": "6.1.0"}, "kernel release: 6.1.0, the build is 6.1.140"),
+        ({"cpus": 4}, "CPUs: 4, the machine file says 8"),
+        ({"clocksource": "jiffies"}, "clock source: jiffies, it should be arch_sys_counter"),
+        ({"timer_resolution_ns": 4000000}, "timer resolution: 4000000 ns, high-resolution timers have 1"),
+        ({"modules": []}, "module null_blk: not loaded"),
+        ({"mem_kb": 100_000}, "memory: 97 MiB, the machine file says 512"),
+    ],
+)
+def test_each_difference_names_both_sides(change: dict[str, Any], words: str) -> None:
+    assert differences({**arm_facts(), **change}, ARM, "6.1.140", ["null_blk"]) == (words,)
+
+
+def test_a_wrong_cluster_is_named_for_each_cpu() -> None:
+    facts = arm_facts()
+    facts["cpu"][3]["cluster_cpus"] = "0-7"
+    facts["cpu"][6]["capacity"] = 1000
+    assert differences(facts, ARM, "6.1.140", []) == (
+        "cluster of CPU 3: 0-7, the machine file says 0-5",
+        "capacity of CPU 6: 1000, the machine file says 1024",
+    )
+
+
+def test_a_cpu_that_is_not_there_is_named() -> None:
+    facts = arm_facts()
+    del facts["cpu"][7]
+    assert differences(facts, ARM, "6.1.140", []) == ("CPU 7: not there",)
+
+
+def test_no_facts_differ_in_everything() -> None:
+    assert len(differences({}, X86, "6.1.140", ["null_blk"])) == 6
