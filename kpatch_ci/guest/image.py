@@ -19,6 +19,7 @@ from typing import Any
 from kpatch_ci.debian.apt import AptRoot, Archives, Package, extract
 from kpatch_ci.debian.toolroot import ToolRoot
 from kpatch_ci.guest.cpio import pack
+from kpatch_ci.guest.loadfile import LINES, without_fillers
 from kpatch_ci.model.arch import Arch
 from kpatch_ci.model.digest import digest, file_digest
 from kpatch_ci.model.errors import InfrastructureError
@@ -47,8 +48,9 @@ APPLETS = (
 )  # fmt: skip
 """Busybox's, for people in `boot --shell`; workloads call real programs by their paths."""
 LOADFILE = "usr/share/dbench/client.txt"
-LOADFILE_LINES = 20_000
-"""Of dbench's 26 MB: more than a client replays in a run."""
+SHORT_LOADFILE = "usr/share/dbench/nofill.txt"
+LENS = "usr/lib/kpci/clocklens.so"
+LENS_FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-s")
 CFLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s")
 _INTERPRETERS = {"arm64": "usr/lib/ld-linux-aarch64.so.1", "x86_64": "usr/lib64/ld-linux-x86-64.so.2"}
 """Where programs look for the dynamic loader (through the links of _LINKS)."""
@@ -81,10 +83,15 @@ def _agent_files(agent_sources: Path) -> list[Path]:
     return found
 
 
+def _lens_files(agent_sources: Path) -> list[Path]:
+    return sorted((agent_sources / "preload").glob("*.c"))
+
+
 def _spec(arch: Arch, tools: ToolRoot, agent_sources: Path) -> str:
     """Digest of what an image depends on, but for the packages' versions."""
-    agent = {p.name: file_digest(p) for p in _agent_files(agent_sources)}
-    layout = [LAYOUT, PROGRAMS, APPLETS, LOADFILE, LOADFILE_LINES, CFLAGS, _LINKS, _FOLDERS]
+    sources = [*_agent_files(agent_sources), *_lens_files(agent_sources)]
+    agent = {str(p.relative_to(agent_sources)): file_digest(p) for p in sources}
+    layout = [LAYOUT, PROGRAMS, APPLETS, LOADFILE, SHORT_LOADFILE, LINES, CFLAGS, LENS, LENS_FLAGS, _LINKS, _FOLDERS]
     return digest([KIND, layout, arch.name, _suites(tools.suite), tools.fingerprint, agent])
 
 
@@ -205,32 +212,45 @@ def _lay_out(kitchen: _Kitchen, files: Mapping[str, tuple[str, Path]]) -> None:
     for path, (_, source) in files.items():
         shutil.copyfile(source, root / path)
         (root / path).chmod(0o755)
-    _truncate(root / LOADFILE, LOADFILE_LINES)
+    _shorten(root / LOADFILE, root / SHORT_LOADFILE)
     for link, target in {**_LINKS, **{f"usr/bin/{applet}": "busybox" for applet in APPLETS}}.items():
         (root / link).symlink_to(target)
     loader = _INTERPRETERS[kitchen.arch.name]
     (root / loader).symlink_to(f"/usr/lib/{kitchen.arch.gnu_triplet}/{Path(loader).name}")
 
 
-def _truncate(path: Path, lines: int) -> None:
-    with path.open("rb") as stream:
-        kept = b"".join(line for _, line in zip(range(lines), stream, strict=False))
-    path.write_bytes(kept)
-    path.chmod(0o644)
+def _shorten(loadfile: Path, short: Path) -> None:
+    """Cut the loadfile to its first lines; beside it the one without filler files."""
+    with loadfile.open("rb") as stream:
+        short.write_bytes(b"".join(without_fillers(stream)))
+        stream.seek(0)
+        kept = b"".join(line for _, line in zip(range(LINES), stream, strict=False))
+    loadfile.write_bytes(kept)
+    for path in (loadfile, short):
+        path.chmod(0o644)
 
 
 def _compile_agent(kitchen: _Kitchen, agent_sources: Path) -> None:
-    sources: Sequence[str] = [p.name for p in _agent_files(agent_sources) if p.suffix == ".c"]
-    out = kitchen.work / "agent"
+    _compile(kitchen, agent_sources, [p for p in _agent_files(agent_sources) if p.suffix == ".c"], "init", CFLAGS)
+    lens = _lens_files(agent_sources)
+    if lens:
+        _compile(kitchen, agent_sources, lens, LENS, LENS_FLAGS)
+
+
+def _compile(kitchen: _Kitchen, folder: Path, sources: Sequence[Path], target: str, flags: Sequence[str]) -> None:
+    """Compile C files of ``folder`` for the guest's architecture, in the sandbox."""
+    name = Path(target).name
+    out = kitchen.work / f"compiled-{name}"
     out.mkdir()
+    inside = [str(p.relative_to(folder)) for p in sources]
     argv = kitchen.tools.argv(
-        [f"{kitchen.arch.cross_compile}gcc", *CFLAGS, "-o", "/kpci/out/init", *sources],
-        mounts=[(agent_sources, "/kpci/src")],
+        [f"{kitchen.arch.cross_compile}gcc", *flags, "-o", f"/kpci/out/{name}", *inside],
+        mounts=[(folder, "/kpci/src")],
         write_mounts=[(out, "/kpci/out")],
         cwd="/kpci/src",
     )
     done = run(argv, timeout=TOOL_TIMEOUT)
     if not done.ok:
-        raise InfrastructureError(f"the guest's agent does not compile: {done.explain()}", log=done.output)
-    shutil.copyfile(out / "init", kitchen.root / "init")
-    (kitchen.root / "init").chmod(0o755)
+        raise InfrastructureError(f"the guest's {name} does not compile: {done.explain()}", log=done.output)
+    shutil.copyfile(out / name, kitchen.root / target)
+    (kitchen.root / target).chmod(0o755)

@@ -49,8 +49,9 @@ def base_args(machine: Machine, boot_seed: int, *, console: str) -> list[str]:
     args += ["-rtc", "base=2024-01-01T00:00:00,clock=vm", "-nodefaults", "-display", "none", "-monitor", "none"]
     args += ["-chardev", console, "-serial", "chardev:con"]
     args += ["-chardev", f"file,id=res,path={WORK}/{RESULT_FILE}", "-device", "pci-serial,chardev=res"]
-    args += ["-device", "pvpanic-pci", "-fw_cfg", f"name=opt/kpatch-ci/job,file={WORK}/{JOB_FILE}"]
-    args += ["-no-reboot", "-global", "migration.store-global-state=off"]
+    args += ["-device", "pvpanic-pci", "-device", "i6300esb"]
+    args += ["-fw_cfg", f"name=opt/kpatch-ci/job,file={WORK}/{JOB_FILE}", "-no-reboot"]
+    args += ["-global", "migration.store-global-state=off"]
     for name, value in sorted(machine.properties.items()):
         args += ["-global", f"{name}={value}"]
     args += ["-kernel", KERNEL, "-initrd", INITRD]
@@ -69,7 +70,7 @@ def boot_argv(machine: Machine, boot_seed: int, *, dtb: bool, qmp_fd: int) -> li
     """Boot up to where the agent says that it is ready: QEMU pauses there, for the monitor on ``qmp_fd`` to save it."""
     args = _with_dtb(base_args(machine, boot_seed, console=_file_console()), dtb)
     monitor = ["-chardev", f"socket,id={QMP_ID},fd={qmp_fd}", "-mon", f"chardev={QMP_ID},mode=control"]
-    return [*args, "-action", "panic=pause", *monitor]
+    return [*args, "-action", "watchdog=pause", *monitor]
 
 
 def resume_argv(machine: Machine, boot_seed: int, *, dtb: bool) -> list[str]:
@@ -87,4 +88,4 @@ def plain_argv(machine: Machine, boot_seed: int, *, dtb: bool) -> list[str]:
     console = "stdio,id=con,mux=on,signal=off"
     args = base_args(machine, boot_seed, console=console)
     args[args.index("-monitor") + 1] = "chardev:con"
-    return [*_with_dtb(args, dtb), "-action", "panic=none"]
+    return [*_with_dtb(args, dtb), "-action", "panic=none", "-action", "watchdog=none"]

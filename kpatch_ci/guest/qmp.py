@@ -19,8 +19,8 @@ COMMAND_TIMEOUT = 30.0
 SAVE_TIMEOUT = 300.0
 POLL = 0.05
 
-_PAUSED = "GUEST_PANICKED"
-"""The agent writes to pvpanic when it is ready; -action panic=pause stops the guest right there."""
+_PAUSED = "STOP"
+"""The agent lets a watchdog expire when it is ready; -action watchdog=pause stops the guest right there."""
 _CAPABILITIES = ("mapped-ram", "events")
 
 T = TypeVar("T")

@@ -130,9 +130,13 @@ def _damage(artifact: Artifact, *, verify: bool) -> str | None:
     return None
 
 
+def _rename(source: Path, target: Path) -> None:
+    source.replace(target)
+
+
 def _move(source: Path, target: Path) -> None:
     try:
-        source.replace(target)
+        _rename(source, target)
     except OSError:  # another file system
         done = run(["cp", "--sparse=always", source, target], timeout=COPY_TIMEOUT)
         if not done.ok:

@@ -23,6 +23,7 @@ def differences(facts: Mapping[str, Any], machine: Machine, release: str, module
         found.append(f"kernel release: {facts.get('release')}, the build is {release}")
     if facts.get("cpus") != machine.cpus:
         found.append(f"CPUs: {facts.get('cpus')}, the machine file says {machine.cpus}")
+    found += _memory_differences(facts, machine)
     seen = {entry["cpu"]: entry for entry in facts.get("cpu", ())}
     if machine.arch in CAPACITY_ARCHES:
         for cluster in machine.clusters:
@@ -31,6 +32,14 @@ def differences(facts: Mapping[str, Any], machine: Machine, release: str, module
     loaded = set(facts.get("modules", ()))
     found += [f"module {name}: not loaded" for name in modules if name not in loaded]
     return tuple(found)
+
+
+def _memory_differences(facts: Mapping[str, Any], machine: Machine) -> list[str]:
+    """What a kernel reserves for itself is not in MemTotal: a tenth, and the page structures."""
+    mib = int(facts.get("mem_kb") or 0) // 1024
+    if machine.memory_mib * 0.75 <= mib <= machine.memory_mib:
+        return []
+    return [f"memory: {mib} MiB, the machine file says {machine.memory_mib}"]
 
 
 def _cluster_differences(seen: Mapping[int, Mapping[str, Any]], cluster: Cluster) -> list[str]:
