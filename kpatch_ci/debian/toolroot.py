@@ -57,6 +57,7 @@ class ToolRoot:
         write: Sequence[Path] = (),
         mounts: Sequence[tuple[Path, str]] = (),
         write_mounts: Sequence[tuple[Path, str]] = (),
+        devices: Sequence[Path] = (),
         cwd: Path | str | None = None,
         env: Mapping[str, str] | None = None,
         bwrap: str = "bwrap",
@@ -64,7 +65,7 @@ class ToolRoot:
         """Command line that runs ``command`` in the tool root.
 
         ``read`` and ``write`` are visible at their own paths; ``mounts`` (read-only) and ``write_mounts`` are
-        (host path, path inside). There is no network and nothing else of the host.
+        (host path, path inside). There is no network and nothing else of the host; of its devices only ``devices``.
         """
         args = [bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"]
         args += ["--ro-bind", str(self.path / "usr"), "/usr", "--ro-bind", str(self.path / "etc"), "/etc"]
@@ -79,6 +80,8 @@ class ToolRoot:
             args += ["--bind", str(outside), inside]
         for path in write:
             args += ["--bind", str(path), str(path)]
+        for path in devices:
+            args += ["--dev-bind", str(path), str(path)]
         if cwd is not None:
             args += ["--chdir", str(cwd)]
         settings = {"PATH": "/usr/bin:/usr/sbin", "HOME": "/tmp", "LC_ALL": "C.UTF-8", "TZ": "UTC", **(env or {})}  # noqa: S108

@@ -53,10 +53,11 @@ class GuestFiles:
     dtb: Path | None
     job: Path
     """An empty job."""
+    preload: Path
 
     def mounts(self) -> list[tuple[Path, str]]:
         """Where they are in the sandbox."""
-        found = [(self.kernel, qemu.KERNEL), (self.initrd, qemu.INITRD)]
+        found = [(self.kernel, qemu.KERNEL), (self.initrd, qemu.INITRD), (self.preload, qemu.PRELOAD)]
         return [*found, (self.dtb, qemu.DTB)] if self.dtb else found
 
 
@@ -109,7 +110,11 @@ def make_files(
     found = store.get(KIND, key, verify=False) or store.put(KIND, key, fill)
     dtb = found.path / "dtb"
     return GuestFiles(
-        build.artifact / KERNEL, found.path / "initrd", dtb if dtb.name in found.digests else None, found.path / "job"
+        kernel=build.artifact / KERNEL,
+        initrd=found.path / "initrd",
+        dtb=dtb if dtb.name in found.digests else None,
+        job=found.path / "job",
+        preload=image.preload,
     )
 
 

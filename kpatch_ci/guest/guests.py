@@ -68,7 +68,8 @@ class Guests:
     def boot_key(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int) -> str:
         """Digest of everything that a snapshot is a function of."""
         modules = [[m.name, m.parameters, m.digest] for m in guest_modules(build)]
-        inputs = [build.image_digest, modules, image.digest, machine_slice(machine), self.tools.fingerprint, boot_seed]
+        emulator = [self.tools.fingerprint, image.preload_digest]
+        inputs = [build.image_digest, modules, image.digest, machine_slice(machine), emulator, boot_seed]
         return digest([snapshot.KIND, STAGE_VERSION, *inputs])
 
     def replicate_key(self, boot_key: str, job: str) -> str:

@@ -29,7 +29,7 @@ from kpatch_ci.store.atomic import disk_errors, write_text
 from kpatch_ci.store.cache import locked
 
 KIND = "guest-image"
-LAYOUT = 1
+LAYOUT = 2
 """Raise it when what is done with the packages changes."""
 IMAGE = "image.cpio"
 TOOL_TIMEOUT = 300.0
@@ -51,6 +51,8 @@ LOADFILE = "usr/share/dbench/client.txt"
 SHORT_LOADFILE = "usr/share/dbench/nofill.txt"
 LENS = "usr/lib/kpci/clocklens.so"
 LENS_FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-s")
+SERIALISER = "qemuserial.so"
+"""Beside the image, not in it: the host's QEMU preloads it (see qemu/guest/host)."""
 CFLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s")
 _INTERPRETERS = {"arm64": "usr/lib/ld-linux-aarch64.so.1", "x86_64": "usr/lib64/ld-linux-x86-64.so.2"}
 """Where programs look for the dynamic loader (through the links of _LINKS)."""
@@ -70,6 +72,9 @@ class GuestImage:
     digest: str
     packages: Mapping[str, str]
     key: str
+    preload: Path
+    """Library that the host's QEMU preloads."""
+    preload_digest: str
 
 
 def _suites(suite: str) -> tuple[str, ...]:
@@ -87,9 +92,13 @@ def _lens_files(agent_sources: Path) -> list[Path]:
     return sorted((agent_sources / "preload").glob("*.c"))
 
 
+def _serialiser_files(agent_sources: Path) -> list[Path]:
+    return sorted((agent_sources / "host").glob("*.c"))
+
+
 def _spec(arch: Arch, tools: ToolRoot, agent_sources: Path) -> str:
     """Digest of what an image depends on, but for the packages' versions."""
-    sources = [*_agent_files(agent_sources), *_lens_files(agent_sources)]
+    sources = [*_agent_files(agent_sources), *_lens_files(agent_sources), *_serialiser_files(agent_sources)]
     agent = {str(p.relative_to(agent_sources)): file_digest(p) for p in sources}
     layout = [LAYOUT, PROGRAMS, APPLETS, LOADFILE, SHORT_LOADFILE, LINES, CFLAGS, LENS, LENS_FLAGS, _LINKS, _FOLDERS]
     return digest([KIND, layout, arch.name, _suites(tools.suite), tools.fingerprint, agent])
@@ -101,7 +110,13 @@ def _index(cache: Path, arch: Arch, spec: str) -> Path:
 
 def _image(arch: Arch, artifact: Artifact) -> GuestImage:
     return GuestImage(
-        arch.name, artifact.path / IMAGE, artifact.digests[IMAGE], artifact.meta["packages"], artifact.key
+        arch=arch.name,
+        path=artifact.path / IMAGE,
+        digest=artifact.digests[IMAGE],
+        packages=artifact.meta["packages"],
+        key=artifact.key,
+        preload=artifact.path / SERIALISER,
+        preload_digest=artifact.digests[SERIALISER],
     )
 
 
@@ -164,6 +179,9 @@ def _make(kitchen: _Kitchen, spec: str, store: ArtifactStore, archives: Archives
     def fill(place: Path) -> Mapping[str, Any]:
         _lay_out(kitchen, files)
         _compile_agent(kitchen, agent_sources)
+        _compile(
+            kitchen, agent_sources, _serialiser_files(agent_sources), place / SERIALISER, LENS_FLAGS, compiler="gcc"
+        )
         pack(kitchen.tools, kitchen.root, place / IMAGE)
         return {"arch": kitchen.arch.name, "packages": {name: p.version for name, p in sorted(used.items())}}
 
@@ -231,20 +249,34 @@ def _shorten(loadfile: Path, short: Path) -> None:
 
 
 def _compile_agent(kitchen: _Kitchen, agent_sources: Path) -> None:
-    _compile(kitchen, agent_sources, [p for p in _agent_files(agent_sources) if p.suffix == ".c"], "init", CFLAGS)
+    _compile(
+        kitchen,
+        agent_sources,
+        [p for p in _agent_files(agent_sources) if p.suffix == ".c"],
+        kitchen.root / "init",
+        CFLAGS,
+    )
     lens = _lens_files(agent_sources)
     if lens:
-        _compile(kitchen, agent_sources, lens, LENS, LENS_FLAGS)
+        _compile(kitchen, agent_sources, lens, kitchen.root / LENS, LENS_FLAGS)
 
 
-def _compile(kitchen: _Kitchen, folder: Path, sources: Sequence[Path], target: str, flags: Sequence[str]) -> None:
-    """Compile C files of ``folder`` for the guest's architecture, in the sandbox."""
-    name = Path(target).name
+def _compile(
+    kitchen: _Kitchen,
+    folder: Path,
+    sources: Sequence[Path],
+    target: Path,
+    flags: Sequence[str],
+    *,
+    compiler: str | None = None,
+) -> None:
+    """Compile C files of ``folder`` in the sandbox, for the guest's architecture unless ``compiler`` says otherwise."""
+    name = target.name
     out = kitchen.work / f"compiled-{name}"
     out.mkdir()
     inside = [str(p.relative_to(folder)) for p in sources]
     argv = kitchen.tools.argv(
-        [f"{kitchen.arch.cross_compile}gcc", *flags, "-o", f"/kpci/out/{name}", *inside],
+        [compiler or f"{kitchen.arch.cross_compile}gcc", *flags, "-o", f"/kpci/out/{name}", *inside],
         mounts=[(folder, "/kpci/src")],
         write_mounts=[(out, "/kpci/out")],
         cwd="/kpci/src",
@@ -252,5 +284,5 @@ def _compile(kitchen: _Kitchen, folder: Path, sources: Sequence[Path], target: s
     done = run(argv, timeout=TOOL_TIMEOUT)
     if not done.ok:
         raise InfrastructureError(f"the guest's {name} does not compile: {done.explain()}", log=done.output)
-    shutil.copyfile(out / name, kitchen.root / target)
-    (kitchen.root / target).chmod(0o755)
+    shutil.copyfile(out / name, target)
+    target.chmod(0o755)

@@ -25,6 +25,8 @@ JOB_FILE = "job"
 CONSOLE_FILE = "console.log"
 RESULT_FILE = "result.jsonl"
 SNAPSHOT_FILE = "snapshot"
+PRELOAD = f"{ROOT}/qemuserial.so"
+"""Keeps QEMU's main loop from acting while the vCPU thread executes; it knows that thread by its name (debug-threads)."""
 JOB_BYTES = 4096
 """Size of the job as the agent reads it: it is part of the snapshot's layout, whatever the job."""
 QMP_ID = "qmp"
@@ -44,7 +46,7 @@ def command_line(machine: Machine, boot_seed: int) -> str:
 
 def base_args(machine: Machine, boot_seed: int, *, console: str) -> list[str]:
     """What a boot and its resumes have in common. ``console`` is the console's chardev, with id=con."""
-    args = [ARCHES[machine.arch].qemu, *topology_args(machine)]
+    args = [ARCHES[machine.arch].qemu, "-name", "kpatch-ci,debug-threads=on", *topology_args(machine)]
     args += ["-accel", "tcg", "-icount", f"shift={machine.icount_shift},sleep=off", "-seed", str(boot_seed)]
     args += ["-rtc", "base=2024-01-01T00:00:00,clock=vm", "-nodefaults", "-display", "none", "-monitor", "none"]
     args += ["-chardev", console, "-serial", "chardev:con"]

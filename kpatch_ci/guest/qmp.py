@@ -7,14 +7,13 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from qemu.qmp import EventListener, QMPClient, QMPError
+from qemu.qmp import EventListener, Message, QMPClient, QMPError
 
 from kpatch_ci.model.errors import InfrastructureError
 
-CONNECT_TIMEOUT = 60.0
 COMMAND_TIMEOUT = 30.0
 SAVE_TIMEOUT = 300.0
 POLL = 0.05
@@ -24,11 +23,11 @@ _PAUSED = "STOP"
 _CAPABILITIES = ("mapped-ram", "events")
 
 T = TypeVar("T")
+Check = Callable[[], str | None]
+"""Says why a guest is to be given up, or None."""
 
 
-def save_when_paused(
-    channel: socket.socket, uri: str, *, check: Callable[[], str | None], ready: Callable[[], str | None]
-) -> str | None:
+def save_when_paused(channel: socket.socket, uri: str, *, check: Check, ready: Check) -> str | None:
     """Save the guest to ``uri`` once it has paused, and quit QEMU. None when that was done, else the reason why not.
 
     ``check`` is asked every POLL seconds while the guest runs, ``ready`` once it has paused: what they return ends it.
@@ -37,13 +36,13 @@ def save_when_paused(
     return asyncio.run(_save_when_paused(channel, uri, check, ready))
 
 
-async def _save_when_paused(
-    channel: socket.socket, uri: str, check: Callable[[], str | None], ready: Callable[[], str | None]
-) -> str | None:
+async def _save_when_paused(channel: socket.socket, uri: str, check: Check, ready: Check) -> str | None:
     logging.getLogger("qemu.qmp").setLevel(logging.CRITICAL)  # it logs what it raises as well
     client = QMPClient()
     try:
-        await _in_time(client.connect(channel), CONNECT_TIMEOUT, "greet")
+        lost = await _checked(client.connect(channel), check)
+        if lost:
+            return lost
     except QMPError as error:
         reason = check()
         if reason:
@@ -54,7 +53,7 @@ async def _save_when_paused(
         with client.listen(listener):
             reason = await _until_paused(listener, check) or ready()
             if reason is None:
-                await _save(client, listener, uri)
+                await _save(client, listener, uri, check)
                 await _in_time(client.execute("quit"), COMMAND_TIMEOUT, "quit")
             return reason
     except QMPError as error:
@@ -66,29 +65,38 @@ async def _save_when_paused(
         await _disconnect(client)
 
 
-async def _until_paused(listener: EventListener, check: Callable[[], str | None]) -> str | None:
-    event = asyncio.ensure_future(listener.get())
+async def _checked(work: Coroutine[Any, Any, T], check: Check) -> T | str:
+    """The result of ``work``, or what ``check`` says first."""
+    task = asyncio.ensure_future(work)
     try:
-        while not event.done():
-            await asyncio.wait({event}, timeout=POLL)
-            reason = None if event.done() else check()
+        while not task.done():
+            await asyncio.wait({task}, timeout=POLL)
+            reason = None if task.done() else check()
             if reason:
                 return reason
-        if event.result()["event"] == _PAUSED:
-            return None
-        return check() or "the guest ended before it was ready"
+        return task.result()
     finally:
-        event.cancel()
+        task.cancel()
 
 
-async def _save(client: QMPClient, listener: EventListener, uri: str) -> None:
+async def _until_paused(listener: EventListener, check: Check) -> str | None:
+    event = await _checked(listener.get(), check)
+    if isinstance(event, str):
+        return event
+    return None if event["event"] == _PAUSED else check() or "the guest ended before it was ready"
+
+
+async def _save(client: QMPClient, listener: EventListener, uri: str, check: Check) -> None:
     wanted = [{"capability": name, "state": True} for name in _CAPABILITIES]
     await _command(client, "migrate-set-capabilities", {"capabilities": wanted})
     await _command(client, "migrate", {"uri": uri})
     state = ""
     while state not in ("completed", "failed"):
-        event = await _in_time(listener.get(), SAVE_TIMEOUT, "save the guest")
-        state = str(event.get("data", {}).get("status", ""))  # type: ignore[attr-defined]
+        event = await _in_time(_checked(listener.get(), check), SAVE_TIMEOUT, "save the guest")
+        if isinstance(event, str):
+            raise InfrastructureError(f"QEMU could not save the guest: {event}")
+        data: Any = event.get("data", {})
+        state = str(data.get("status", ""))
     if state == "failed":
         told: Any = await _command(client, "query-migrate", {})
         raise InfrastructureError(

@@ -163,7 +163,9 @@ def _kvm(probe: Probe | None) -> Finding:
             "kvm", None, "/dev/kvm may not be opened by you", f"sudo usermod -aG kvm {os.environ.get('USER', 'YOU')}"
         )
     if probe is None:
-        return Finding("kvm", None, "/dev/kvm is there; whether it runs a guest was not tried")
+        return Finding(
+            "kvm", None, "/dev/kvm is there; whether it runs a guest is tried once the tool root (its QEMU) is"
+        )
     ran, words = probe()
     # Not False: what does not work here is not needed by default.
     return Finding("kvm", True if ran else None, words)

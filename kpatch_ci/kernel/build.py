@@ -57,9 +57,8 @@ class BuildRequest:
 
     def key(self, tools: ToolRoot) -> str:
         """Digest of everything that the build is a function of: git tree, symbols asked for, compilers, pinned settings."""
-        return digest(
-            [KIND, STAGE_VERSION, self.arch.name, self.tree_id, merged(self.config), tools.fingerprint, PINNED]
-        )
+        target = [self.arch.name, self.arch.make_targets, self.arch.image]
+        return digest([KIND, STAGE_VERSION, target, self.tree_id, merged(self.config), tools.fingerprint, PINNED])
 
 
 class Builder:

@@ -4,13 +4,11 @@
  * the snapshot, then does the job that the resuming host brings along. See README.md.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/reboot.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -18,20 +16,10 @@
 
 #include "kpci.h"
 
-#define PCI_DIR "/sys/bus/pci/devices"
 #define CLOCKSOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 #define MODULES "/lib/kpci/modules"
 
-enum { PVPANIC_PANICKED = 1 };
-
-static volatile uint8_t *pvpanic;
-
-/* Tells QEMU of a guest panic: -action panic= says whether that pauses or ends the machine. */
-void stop_guest(void)
-{
-	if (pvpanic)
-		*pvpanic = PVPANIC_PANICKED;
-}
+static bool booted;
 
 void finish(bool ok, const char *fmt, ...)
 {
@@ -47,57 +35,19 @@ void finish(bool ok, const char *fmt, ...)
 	json_str("status", ok ? "ok" : "failed");
 	json_str("reason", reason);
 	json_end();
-	stop_guest();
-	/* QEMU was told to ignore panics: with -no-reboot this ends it on every machine. */
+	/* Before the snapshot an end by reboot tells a failed boot from one that stopped as it should. */
+	if (booted)
+		end_guest();
+	/* Not reached, or QEMU was told to ignore panics: with -no-reboot this ends it on every machine. */
 	reboot(RB_AUTOBOOT);
 	for (;;)
 		pause();
 }
 
-/* Before the snapshot a pvpanic write would look like a boot that succeeded. */
 static void must(int err, const char *what)
 {
-	if (!err)
-		return;
-	pvpanic = NULL;
-	finish(false, "%s: %s", what, strerror(-err));
-}
-
-static bool has_id(const char *dir, const char *file, const char *id)
-{
-	char path[512], text[16];
-
-	snprintf(path, sizeof(path), PCI_DIR "/%s/%s", dir, file);
-	return read_line(path, text, sizeof(text)) && !strcmp(text, id);
-}
-
-static int open_pvpanic(void)
-{
-	char path[512] = "";
-	struct dirent *d;
-	DIR *dir = opendir(PCI_DIR);
-	void *bar;
-	int fd;
-
-	if (!dir)
-		return -errno;
-	while (!*path && (d = readdir(dir))) {
-		if (!has_id(d->d_name, "vendor", "0x1b36") || !has_id(d->d_name, "device", "0x0011"))
-			continue;
-		snprintf(path, sizeof(path), PCI_DIR "/%s/enable", d->d_name);
-		write_file(path, "1");
-		snprintf(path, sizeof(path), PCI_DIR "/%s/resource0", d->d_name);
-	}
-	closedir(dir);
-	fd = *path ? open(path, O_RDWR | O_CLOEXEC | O_SYNC) : -1;
-	if (fd < 0)
-		return *path ? -errno : -ENODEV;
-	bar = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	if (bar == MAP_FAILED)
-		return -errno;
-	pvpanic = bar;
-	return 0;
+	if (err)
+		finish(false, "%s: %s", what, strerror(-err));
 }
 
 static void load_modules(void)
@@ -169,7 +119,7 @@ int main(void)
 	mount_all();
 	open_console();
 	must(json_open_channel(), "result channel (pci-serial)");
-	must(open_pvpanic(), "pvpanic-pci");
+	must(pci_open(), "pvpanic-pci and i6300esb");
 	must(mix_boot_seed(), "boot seed");
 	load_modules();
 	counters_open();
@@ -179,7 +129,8 @@ int main(void)
 	json_begin("ready");
 	json_int("uptime_ns", now_ns());
 	json_end();
-	stop_guest();
+	must(pause_guest(), "pause");
+	booted = true;
 	do_job();
 	finish(true, "job done");
 }

@@ -64,7 +64,7 @@ static void do_mount(char **f)
 static void check(const char *what, char **argv, const struct result *r)
 {
 	if (r->timed_out)
-		finish(false, "%s %s: timed out after %lld s", what, argv[0], (long long)(timeout_ns / 1000000000));
+		finish(false, "%s %s: timed out after %g s", what, argv[0], timeout_ns / 1e9);
 	if (r->signal)
 		finish(false, "%s %s: killed by signal %d", what, argv[0], r->signal);
 	if (r->exit)

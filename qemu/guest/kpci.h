@@ -58,11 +58,15 @@ struct result run_command(char **argv, int64_t timeout_ns, bool measured);
 void run_emit_output(void);
 void run_emit(const char *event, char **argv, const struct result *r);
 
+/* pci.c */
+int pci_open(void);
+int pause_guest(void);
+void end_guest(void);
+
 /* job.c */
 void do_job(void);
 
 /* agent.c */
-void stop_guest(void);
 void finish(bool ok, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
 #endif

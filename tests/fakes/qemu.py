@@ -11,7 +11,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ class FakeToolRoot(ToolRoot):
 
     scenario: dict[str, str] = field(default_factory=dict)
 
-    def argv(  # noqa: PLR0917
+    def argv(
         self,
         command: Sequence[str | Path],
         *,
@@ -74,33 +74,45 @@ def _write(path: Path, *rows: str | Mapping[str, Any]) -> None:
 
 def _boot(argv: list[str], scenario: str) -> int:
     channel = socket.socket(fileno=int(_value(argv, "socket,id=qmp,fd=").rpartition("=")[2]))
-    stream = channel.makefile("rw")
 
     def send(value: Mapping[str, Any]) -> None:
-        stream.write(json.dumps(value) + "\r\n")
-        stream.flush()
+        channel.sendall(json.dumps(value).encode() + b"\r\n")
 
     send({"QMP": {"version": {"qemu": {"major": 10, "minor": 0, "micro": 13}, "package": ""}, "capabilities": []}})
     _write(_path(argv, "con"), "[    0.000000] Linux version 6.1.140\n")
-    for line in stream:
-        request = json.loads(line)
+    for request in _requests(channel):
         name = request["execute"]
-        if name == "query-migrate":
-            send({"return": {"status": "failed", "error-desc": "No space left on device"}, "id": request["id"]})
-            continue
-        send({"return": {}, "id": request["id"]})
+        identity = {"id": request["id"]} if "id" in request else {}
+        told = {"status": "failed", "error-desc": "No space left on device"} if name == "query-migrate" else {}
+        send({"return": told, **identity})
         if name == "qmp_capabilities":
             _guest(argv, scenario)
             send({"event": "STOP", "timestamp": {"seconds": 0, "microseconds": 0}})
         if name == "migrate":
+            if scenario == "vanish":
+                return 1
             state = "failed" if scenario == "full" else "completed"
-            with Path(request["arguments"]["uri"].removeprefix("file:")).open("wb") as snapshot:
+            with _path(argv, "con").with_name(Path(request["arguments"]["uri"]).name).open("wb") as snapshot:
                 snapshot.write(b"state of the machine")
                 snapshot.truncate(SNAPSHOT_BYTES)
             send({"event": "MIGRATION", "data": {"status": state}, "timestamp": {"seconds": 0, "microseconds": 0}})
         if name == "quit":
             return 0
     return 1
+
+
+def _requests(channel: socket.socket) -> Iterator[dict[str, Any]]:
+    """JSON objects with nothing between them, until the other side hangs up."""
+    decoder, text = json.JSONDecoder(), ""
+    while data := channel.recv(4096):
+        text += data.decode()
+        while text.strip():
+            try:
+                request, end = decoder.raw_decode(text.strip())
+            except ValueError:
+                break
+            text = text.strip()[end:]
+            yield request
 
 
 def _guest(argv: list[str], scenario: str) -> None:

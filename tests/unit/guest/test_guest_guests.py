@@ -83,7 +83,7 @@ def bench(tmp_path: Path) -> Bench:
     )
     image = tmp_path / "image.cpio"
     image.write_bytes(b"root" * 200)
-    return Bench(tmp_path, build, GuestImage("x86_64", image, "image-1", {}, "key"))
+    return Bench(tmp_path, build, GuestImage("x86_64", image, "image-1", {}, "key", image, "preload-1"))
 
 
 def events(run: RawRun) -> list[dict[str, Any]]:
@@ -122,9 +122,10 @@ def test_the_key_follows_what_a_guest_is_a_function_of(bench: Bench) -> None:
         key(),
         key(build=replace(bench.build, image_digest="j")),
         key(image=replace(bench.image, digest="image-2")),
+        key(image=replace(bench.image, preload_digest="preload-2")),
         key(machine=replace(MACHINE, memory_mib=512)),
     }
-    assert len(keys) == 4
+    assert len(keys) == 5
     assert key(machine=replace(MACHINE, description="other words")) == key()
     assert key(build=replace(bench.build, arm="patched", seconds=9)) == key()
     before = key()
@@ -172,6 +173,11 @@ def test_a_qemu_that_does_not_run_is_this_machines_fault(bench: Bench) -> None:
 def test_a_full_disk_is_named(bench: Bench) -> None:
     with pytest.raises(InfrastructureError, match="No space left on device"):
         bench.boot(boot="full")
+
+
+def test_a_qemu_that_ends_while_it_saves_is_no_long_wait(bench: Bench) -> None:
+    with pytest.raises(InfrastructureError, match="exit status 1"):
+        bench.boot(boot="vanish")
 
 
 def test_a_replicate_gets_its_job_and_the_snapshot(bench: Bench) -> None:

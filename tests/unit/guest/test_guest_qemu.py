@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from kpatch_ci.guest.qemu import base_args, boot_argv, plain_argv, resume_argv
 from kpatch_ci.model.machine import Cluster, Machine
 
@@ -28,14 +30,14 @@ X86 = Machine(
     kernel_args=("noapictimer", "tsc=reliable"),
     properties={"hpet.timers": "10", "hpet.msi": "on"},
 )
-ARM_BASE = (
-    "qemu-system-aarch64 -machine virt,gic-version=3 -cpu cortex-a57 -smp 3 -m 512 -accel tcg -icount shift=0,sleep=off "
+ARM_BASE = shlex.split(
+    "qemu-system-aarch64 -name kpatch-ci,debug-threads=on -machine virt,gic-version=3 -cpu cortex-a57 -smp 3 -m 512 -accel tcg -icount shift=0,sleep=off "
     "-seed 7 -rtc base=2024-01-01T00:00:00,clock=vm -nodefaults -display none -monitor none "
     "-chardev file,id=con,path=/kpci/work/console.log -serial chardev:con "
     "-chardev file,id=res,path=/kpci/work/result.jsonl -device pci-serial,chardev=res -device pvpanic-pci "
     "-device i6300esb -fw_cfg name=opt/kpatch-ci/job,file=/kpci/work/job -no-reboot "
     "-global migration.store-global-state=off -kernel /kpci/kernel -initrd /kpci/initrd -append"
-).split()
+)
 ARM_COMMAND_LINE = "console=ttyAMA0 panic=-1 kpci.boot_seed=7"
 
 
@@ -43,8 +45,8 @@ def test_a_boot_pauses_itself_for_the_monitor() -> None:
     assert boot_argv(ARM, 7, dtb=True, qmp_fd=5) == [
         *ARM_BASE,
         ARM_COMMAND_LINE,
-        *"-dtb /kpci/dtb -action watchdog=pause".split(),
-        *"-chardev socket,id=qmp,fd=5 -mon chardev=qmp,mode=control".split(),
+        *shlex.split("-dtb /kpci/dtb -action watchdog=pause"),
+        *shlex.split("-chardev socket,id=qmp,fd=5 -mon chardev=qmp,mode=control"),
     ]
 
 
@@ -53,8 +55,8 @@ def test_a_resume_differs_from_its_boot_in_the_end_only() -> None:
     assert argv == [
         *ARM_BASE,
         ARM_COMMAND_LINE,
-        *"-dtb /kpci/dtb -action panic=shutdown -global migration.mapped-ram=on".split(),
-        *"-global migration.announce-rounds=0 -incoming file:/kpci/snapshot".split(),
+        *shlex.split("-dtb /kpci/dtb -action panic=shutdown -global migration.mapped-ram=on"),
+        *shlex.split("-global migration.announce-rounds=0 -incoming file:/kpci/snapshot"),
     ]
     assert argv[: len(ARM_BASE) + 3] == boot_argv(ARM, 7, dtb=True, qmp_fd=5)[: len(ARM_BASE) + 3]
 
