@@ -85,9 +85,14 @@ def resume_argv(machine: Machine, boot_seed: int, *, dtb: bool) -> list[str]:
     return [*args, "-global", "migration.announce-rounds=0", "-incoming", f"file:{SNAPSHOT}"]
 
 
-def plain_argv(machine: Machine, boot_seed: int, *, dtb: bool) -> list[str]:
-    """Boot and do the job in one go, with the console on the terminal: for people; Ctrl-A X ends it."""
+def plain_argv(machine: Machine, boot_seed: int, *, dtb: bool, real_time: bool = False) -> list[str]:
+    """Boot and do the job in one go, with the console on the terminal: for people; Ctrl-A X ends it.
+
+    ``real_time``: idle CPUs wait for the host's clock. Without it hours pass in the guest between two keys.
+    """
     console = "stdio,id=con,mux=on,signal=off"
     args = base_args(machine, boot_seed, console=console)
     args[args.index("-monitor") + 1] = "chardev:con"
+    if real_time:
+        args[args.index("-icount") + 1] = f"shift={machine.icount_shift},sleep=on"
     return [*_with_dtb(args, dtb), "-action", "panic=none", "-action", "watchdog=none"]

@@ -10,12 +10,13 @@ import socket
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from qemu.qmp import EventListener, Message, QMPClient, QMPError
+from qemu.qmp import EventListener, QMPClient, QMPError
 
 from kpatch_ci.model.errors import InfrastructureError
 
 COMMAND_TIMEOUT = 30.0
 SAVE_TIMEOUT = 300.0
+END_TIMEOUT = 5.0
 POLL = 0.05
 
 _PAUSED = "STOP"
@@ -39,30 +40,32 @@ def save_when_paused(channel: socket.socket, uri: str, *, check: Check, ready: C
 async def _save_when_paused(channel: socket.socket, uri: str, check: Check, ready: Check) -> str | None:
     logging.getLogger("qemu.qmp").setLevel(logging.CRITICAL)  # it logs what it raises as well
     client = QMPClient()
+    listener = EventListener((_PAUSED, "SHUTDOWN", "MIGRATION"))
     try:
-        lost = await _checked(client.connect(channel), check)
-        if lost:
-            return lost
-    except QMPError as error:
-        reason = check()
-        if reason:
-            return reason
-        raise InfrastructureError(f"QEMU's monitor does not answer: {error}") from error
-    try:
-        listener = EventListener((_PAUSED, "SHUTDOWN", "MIGRATION"))
-        with client.listen(listener):
-            reason = await _until_paused(listener, check) or ready()
+        with client.listen(listener):  # from the start: the guest may pause as soon as the monitor is there
+            reason = await _checked(client.connect(channel), check)
+            reason = reason or await _until_paused(listener, check) or ready()
             if reason is None:
                 await _save(client, listener, uri, check)
                 await _in_time(client.execute("quit"), COMMAND_TIMEOUT, "quit")
             return reason
-    except QMPError as error:
+    except (QMPError, AssertionError) as error:  # it asserts that nobody hangs up right after the greeting
+        reason = await _last_word(check)
+        if reason:
+            return reason
+        raise InfrastructureError(f"QEMU's monitor does not answer: {error}") from error
+    finally:
+        await _disconnect(client)
+
+
+async def _last_word(check: Check) -> str | None:
+    """What ``check`` says once QEMU has really ended, which is a moment after it hung up."""
+    for _ in range(round(END_TIMEOUT / POLL)):
         reason = check()
         if reason:
             return reason
-        raise InfrastructureError(f"QEMU's monitor failed: {error}") from error
-    finally:
-        await _disconnect(client)
+        await asyncio.sleep(POLL)
+    return None
 
 
 async def _checked(work: Coroutine[Any, Any, T], check: Check) -> T | str:
@@ -77,6 +80,7 @@ async def _checked(work: Coroutine[Any, Any, T], check: Check) -> T | str:
         return task.result()
     finally:
         task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def _until_paused(listener: EventListener, check: Check) -> str | None:
@@ -118,5 +122,5 @@ async def _in_time(work: Awaitable[T], seconds: float, what: str) -> T:
 
 async def _disconnect(client: QMPClient) -> None:
     """Whatever the connection's end was, it has been reported already."""
-    with contextlib.suppress(QMPError, OSError, EOFError, TimeoutError):
+    with contextlib.suppress(QMPError, OSError, EOFError, TimeoutError, AssertionError):
         await asyncio.wait_for(client.disconnect(), COMMAND_TIMEOUT)

@@ -118,7 +118,7 @@ class Runner:
     def plain(self, files: GuestFiles, machine: Machine, seed: int, work: Path, *, job: str) -> int:
         """Boot with the console on the terminal. Returns QEMU's exit status."""
         write_job(work, job)
-        argv = qemu.plain_argv(machine, seed, dtb=files.dtb is not None)
+        argv = qemu.plain_argv(machine, seed, dtb=files.dtb is not None, real_time=True)
         command = self.sandboxed(argv, files.mounts(), work, exact=False)
         with restored_terminal(), Process(command, stdin=sys.stdin.buffer, stdout=sys.stdout.buffer) as process:
             code = process.wait()

@@ -78,6 +78,9 @@ def _boot(argv: list[str], scenario: str) -> int:
     def send(value: Mapping[str, Any]) -> None:
         channel.sendall(json.dumps(value).encode() + b"\r\n")
 
+    if scenario == "deaf":
+        _write(_path(argv, "con"), "starting\n")
+        time.sleep(60)
     send({"QMP": {"version": {"qemu": {"major": 10, "minor": 0, "micro": 13}, "package": ""}, "capabilities": []}})
     _write(_path(argv, "con"), "[    0.000000] Linux version 6.1.140\n")
     for request in _requests(channel):

@@ -144,8 +144,9 @@ def test_a_panic_fails_the_boot_with_its_console(bench: Bench) -> None:
     assert bench.left() == []
 
 
-def test_a_silent_boot_fails(bench: Bench) -> None:
-    boot = bench.boot(boot="hang", silence=0.3)
+@pytest.mark.parametrize("scenario", ["hang", "deaf"])
+def test_a_silent_boot_fails(bench: Bench, scenario: str) -> None:
+    boot = bench.boot(boot=scenario, silence=0.3)
     assert boot.status is Status.FAILED
     assert "said nothing for 0.3 s" in boot.reason
 

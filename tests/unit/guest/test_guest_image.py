@@ -33,6 +33,7 @@ def made(cache: Path, store: ArtifactStore, sources: Path) -> None:
 
     def fill(place: Path) -> Mapping[str, Any]:
         (place / image.IMAGE).write_bytes(b"cpio")
+        (place / image.SERIALISER).write_bytes(b"library")
         return {"arch": "arm64", "packages": {"dbench": "4.0"}}
 
     store.put(image.KIND, "cd" * 32, fill)
@@ -80,13 +81,6 @@ def test_archives_are_joined_at_whole_blocks(tmp_path: Path) -> None:
     concatenate([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
     data = (tmp_path / "out").read_bytes()
     assert data == b"a" * (BLOCK + 1) + bytes(BLOCK - 1) + b"b" * BLOCK
-
-
-def test_the_loadfile_is_cut_at_whole_lines(tmp_path: Path) -> None:
-    path = tmp_path / "client.txt"
-    path.write_text("one\ntwo\nthree\n")
-    image._truncate(path, 2)
-    assert path.read_text() == "one\ntwo\n"
 
 
 def test_a_line_that_was_cut_off_is_no_event() -> None:

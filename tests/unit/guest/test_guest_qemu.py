@@ -31,7 +31,8 @@ X86 = Machine(
     properties={"hpet.timers": "10", "hpet.msi": "on"},
 )
 ARM_BASE = shlex.split(
-    "qemu-system-aarch64 -name kpatch-ci,debug-threads=on -machine virt,gic-version=3 -cpu cortex-a57 -smp 3 -m 512 -accel tcg -icount shift=0,sleep=off "
+    "qemu-system-aarch64 -name kpatch-ci,debug-threads=on -machine virt,gic-version=3 -cpu cortex-a57 -smp 3 "
+    "-m 512 -accel tcg -icount shift=0,sleep=off "
     "-seed 7 -rtc base=2024-01-01T00:00:00,clock=vm -nodefaults -display none -monitor none "
     "-chardev file,id=con,path=/kpci/work/console.log -serial chardev:con "
     "-chardev file,id=res,path=/kpci/work/result.jsonl -device pci-serial,chardev=res -device pvpanic-pci "
@@ -85,3 +86,5 @@ def test_a_guest_for_people_has_its_console_on_the_terminal() -> None:
     assert "panic=none" in argv
     assert "watchdog=none" in argv
     assert "-incoming" not in argv
+    assert "shift=0,sleep=off" in argv
+    assert "shift=0,sleep=on" in plain_argv(ARM, 1, dtb=True, real_time=True)
