@@ -21,8 +21,8 @@ _SET = re.compile(r"^CONFIG_(\w+)=(.+)$")
 _UNSET = re.compile(r"^# CONFIG_(\w+) is not set$")
 
 
-_SINCE = re.compile(r"^# since (\d+\.\d+):")
-"""``# since 5.16: why`` above a symbol: trees of an older kernel have no such symbol, and are not asked for it."""
+_RANGE = re.compile(r"^# (since|before) (\d+\.\d+):")
+"""``# since 5.16: why`` or ``# before 6.10: why`` above a symbol: kernels outside of that are not asked for it."""
 
 
 def version(release: str) -> tuple[int, int]:
@@ -46,7 +46,7 @@ class Requested:
 
 
 def read_fragments(paths: Iterable[Path], release: str) -> dict[str, Requested]:
-    """Symbols of all fragments together, as far as a kernel of ``release`` has them (see _SINCE).
+    """Symbols of all fragments together, as far as a kernel of ``release`` has them (see _RANGE).
 
     Raises UserErrors: missing files and lines that are no Kconfig.
     """
@@ -61,8 +61,8 @@ def read_fragments(paths: Iterable[Path], release: str) -> dict[str, Requested]:
             continue
         applies = True
         for number, line in enumerate(lines, start=1):
-            if mark := _SINCE.match(line):
-                applies = version(release) >= version(mark[1])
+            if mark := _RANGE.match(line):
+                applies = (version(release) >= version(mark[2])) == (mark[1] == "since")
                 continue
             found = _SET.match(line.strip()) or _UNSET.match(line.strip())
             if found:

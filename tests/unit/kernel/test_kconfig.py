@@ -80,6 +80,12 @@ def test_a_value_that_differs_is_a_miss_too(tmp_path: Path) -> None:
     assert [(m.symbol, m.wanted, m.got) for m in misses] == [("HZ", "250", "100")]
 
 
+def test_a_symbol_that_later_kernels_dropped_is_not_asked_of_them(tmp_path: Path) -> None:
+    (tmp_path / "f.config").write_text("# before 6.10: then BASE_SMALL turned round\nCONFIG_BASE_FULL=y\n")
+    assert set(read_fragments([tmp_path / "f.config"], "6.9.1")) == {"BASE_FULL"}
+    assert set(read_fragments([tmp_path / "f.config"], "6.12.118")) == set()
+
+
 def test_a_symbol_of_newer_kernels_is_not_asked_of_an_older_one(tmp_path: Path) -> None:
     (tmp_path / "f.config").write_text(
         "CONFIG_SMP=y\n# since 5.16: clusters\nCONFIG_SCHED_CLUSTER=y\nCONFIG_HZ_250=y\n"
