@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kpatch_ci.config.load import Config
+from kpatch_ci.guest.console import find_warnings
 from kpatch_ci.kernel.diagnostics import introduced
 from kpatch_ci.kernel.kconfig import parse_config
 from kpatch_ci.kernel.outputs import config_changes
@@ -100,6 +101,7 @@ def _arch(
         new_warnings=warnings,
         proofs=proofs,
         not_compiled=tuple(path for path, made in patched.build.compiled.items() if not made) if patched else (),
+        new_complaints=_new_complaints(baseline, patched),
         config_changes=_config_changes(baseline, patched),
         comparisons=ordered,
         status=status,
@@ -119,6 +121,18 @@ def _proofs(adds: Adds, baseline: ArmResult | None, patched: ArmResult | None) -
 
 def _facts(arm: ArmResult) -> Mapping[str, Any]:
     return next((b.facts for b in arm.boots if b.status is Status.PASSED), {})
+
+
+def _new_complaints(baseline: ArmResult | None, patched: ArmResult | None) -> tuple[str, ...]:
+    if not (baseline and patched):
+        return ()
+    known = set(_complaints(baseline))
+    return tuple(line for line in _complaints(patched) if line not in known)
+
+
+def _complaints(arm: ArmResult) -> dict[str, None]:
+    consoles = [b.console.read_text(errors="replace") for b in arm.boots if b.console and b.console.is_file()]
+    return dict.fromkeys(line for text in consoles for line in find_warnings(text))
 
 
 def _config_changes(baseline: ArmResult | None, patched: ArmResult | None) -> tuple[str, ...]:

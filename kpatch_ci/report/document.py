@@ -89,6 +89,7 @@ def _arch(arch: ArchResult, logs: Logs) -> Json:
         "boot": {"baseline": _boots(arch.baseline, logs), "patched": _boots(arch.patched, logs)},
         "not_compiled": list(arch.not_compiled),
         "config_changes": list(arch.config_changes),
+        "new_complaints": list(arch.new_complaints),
         "proofs": [_fields(p, "kind name in_baseline in_patched holds") for p in arch.proofs],
         "replicates": {"baseline": _replicates(arch.baseline), "patched": _replicates(arch.patched)},
         "comparisons": [_comparison(c) for c in arch.comparisons],

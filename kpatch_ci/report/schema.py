@@ -214,6 +214,7 @@ class ArchDoc(Part):
     proofs: list[ProofDoc] = []
     not_compiled: list[str] = []
     config_changes: list[str] = []
+    new_complaints: list[str] = []
     boot: BootsDoc
     replicates: RunsDoc = RunsDoc()
     comparisons: list[ComparisonDoc] = []

@@ -92,6 +92,8 @@ def _series(series: SeriesDoc, document: Document) -> list[str]:
         )
         lines += _pair("machine", arch.machine)
         lines += _pair("boot", f"baseline {_boot(arch.boot.baseline)}; patched {_boot(arch.boot.patched)}")
+        for complaint in arch.new_complaints[:MAX_WARNINGS]:
+            lines += _fold(f"new on the console: {complaint}", "    ", "      ")
         lines += _pair("notes", series.notes)
         lines += _tables(arch, document)
         lines += _reproduce(arch.reproduce)
