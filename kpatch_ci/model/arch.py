@@ -23,6 +23,8 @@ class Arch:
     qemu: str
     console: str
     """The kernel's console= device."""
+    early_console: str
+    """Kernel argument that makes a console before any driver is there: a kernel that dies early must be heard."""
 
 
 ARM64 = Arch(
@@ -35,6 +37,7 @@ ARM64 = Arch(
     gnu_triplet="aarch64-linux-gnu",
     qemu="qemu-system-aarch64",
     console="ttyAMA0",
+    early_console="earlycon",
 )
 
 X86_64 = Arch(
@@ -47,6 +50,7 @@ X86_64 = Arch(
     gnu_triplet="x86_64-linux-gnu",
     qemu="qemu-system-x86_64",
     console="ttyS0",
+    early_console="earlycon=uart8250,io,0x3f8",
 )
 
 ARCHES: dict[str, Arch] = {arch.name: arch for arch in (ARM64, X86_64)}

@@ -39,7 +39,7 @@ ARM_BASE = shlex.split(
     "-device i6300esb -fw_cfg name=opt/kpatch-ci/job,file=/kpci/work/job -no-reboot "
     "-global migration.store-global-state=off -kernel /kpci/kernel -initrd /kpci/initrd -append"
 )
-ARM_COMMAND_LINE = "console=ttyAMA0 panic=-1 kpci.boot_seed=7"
+ARM_COMMAND_LINE = "console=ttyAMA0 earlycon panic=-1 kpci.boot_seed=7"
 
 
 def test_a_boot_pauses_itself_for_the_monitor() -> None:
@@ -65,7 +65,7 @@ def test_a_resume_differs_from_its_boot_in_the_end_only() -> None:
 def test_x86_64_has_its_kernel_arguments_and_properties_and_no_device_tree() -> None:
     argv = boot_argv(X86, 1, dtb=False, qmp_fd=5)
     assert argv[0] == "qemu-system-x86_64"
-    assert argv[argv.index("-append") + 1] == "console=ttyS0 panic=-1 noapictimer tsc=reliable kpci.boot_seed=1"
+    assert argv[argv.index("-append") + 1] == "console=ttyS0 earlycon=uart8250,io,0x3f8 panic=-1 noapictimer tsc=reliable kpci.boot_seed=1"
     assert argv[argv.index("-icount") + 1] == "shift=2,sleep=off"
     joined = " ".join(argv)
     assert "-global hpet.msi=on -global hpet.timers=10" in joined
@@ -76,7 +76,7 @@ def test_the_boot_seed_reaches_qemu_and_the_agent() -> None:
     one, two = (base_args(ARM, seed, console="file,id=con,path=/c") for seed in (1, 2))
     assert [(a, b) for a, b in zip(one, two, strict=True) if a != b] == [
         ("1", "2"),
-        ("console=ttyAMA0 panic=-1 kpci.boot_seed=1", "console=ttyAMA0 panic=-1 kpci.boot_seed=2"),
+        ("console=ttyAMA0 earlycon panic=-1 kpci.boot_seed=1", "console=ttyAMA0 panic=-1 kpci.boot_seed=2"),
     ]
 
 
