@@ -76,7 +76,7 @@ def test_the_boot_seed_reaches_qemu_and_the_agent() -> None:
     one, two = (base_args(ARM, seed, console="file,id=con,path=/c") for seed in (1, 2))
     assert [(a, b) for a, b in zip(one, two, strict=True) if a != b] == [
         ("1", "2"),
-        ("console=ttyAMA0 earlycon panic=-1 kpci.boot_seed=1", "console=ttyAMA0 panic=-1 kpci.boot_seed=2"),
+        ("console=ttyAMA0 earlycon panic=-1 kpci.boot_seed=1", "console=ttyAMA0 earlycon panic=-1 kpci.boot_seed=2"),
     ]
 
 
