@@ -204,6 +204,7 @@ def test_a_replicate_that_crashes_hangs_or_is_mute_failed(bench: Bench) -> None:
     assert crashed.status is Status.FAILED
     assert crashed.reason == f"the guest crashed: {CRASH.strip()}"
     assert crashed.console == bench.folder / "logs/hackbench-1.console.log"
+    assert crashed.said == crashed.console.read_text()
     hung = bench.replicate(resume="hang", silence=0.3)
     assert (hung.status, hung.reason[:22]) == (Status.FAILED, "the guest said nothing")
     mute = bench.replicate(resume="mute")
