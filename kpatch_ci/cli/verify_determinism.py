@@ -89,8 +89,7 @@ def _plain(verified: Verified) -> dict[str, Any]:
     return {
         "identical": verified.identical,
         "boots": [
-            {"arch": b.machine.arch, "arm": b.arm, "seed": b.seed, "same_memory": b.same_memory, **_finding(b.finding)}
-            for b in verified.boots
+            {"arch": b.machine.arch, "arm": b.arm, "seed": b.seed, **_finding(b.finding)} for b in verified.boots
         ],
         "cases": [
             {
@@ -140,6 +139,5 @@ def _row(subject: Subject, f: Finding) -> Sequence[str]:
 
 
 def _boot_row(boot: BootPair) -> Sequence[str]:
-    memory = {True: "memory and devices too", False: "memory or devices differ", None: ""}[boot.same_memory]
-    name = (boot.machine.arch, boot.arm, "(boot)", memory, str(boot.seed))
+    name = (boot.machine.arch, boot.arm, "(boot)", "memory,facts,console", str(boot.seed))
     return (*name, f"{boot.finding.alike} of {boot.finding.repeats}", boot.finding.first or "-")

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from kpatch_ci.guest.image import GuestImage
+from kpatch_ci.guest.snapshot import memory_digest
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.machine import Machine
@@ -64,13 +66,12 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class BootPair:
-    """Two boots of one seed, compared. ``same_memory``: their snapshots are the same to the byte; None where one is missing."""
+    """Two boots of one seed, compared: the guest's memory, what it said of itself, and its console."""
 
     machine: Machine
     arm: str
     seed: int
     finding: Finding
-    same_memory: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,15 +206,17 @@ def _pair(machine: Machine, arm: str, seed: int, values: Values) -> BootPair:
     name = boot_name(machine.arch, arm, seed)
     kept: BootResult | None = values[name]
     fresh: BootResult | None = values[_fresh_name(name)]
-    finding = compare([_boot_observation(kept, KEPT), _boot_observation(fresh, FRESH)])
-    known = kept and fresh and kept.snapshot_digest and fresh.snapshot_digest
-    same = kept.snapshot_digest == fresh.snapshot_digest if kept and fresh and known else None
-    return BootPair(machine, arm, seed, finding, same)
+    memory = machine.memory_mib
+    finding = compare([_boot_observation(kept, KEPT, memory), _boot_observation(fresh, FRESH, memory)])
+    return BootPair(machine, arm, seed, finding)
 
 
-def _boot_observation(boot: BootResult | None, source: str) -> Observation:
+def _boot_observation(boot: BootResult | None, source: str, memory_mib: int) -> Observation:
     if boot is None:
         return Observation(Status.SKIPPED, source=source, reason="its kernel did not build")
-    facts = json.dumps({"event": "facts", **boot.facts})
+    said: list[Mapping[str, Any]] = [{"event": "facts", **boot.facts}]
+    if boot.snapshot:
+        said.append({"event": "memory", "sha256": memory_digest(boot.snapshot, memory_mib)})
+    text = "".join(json.dumps(event) + "\n" for event in said)
     console = boot.console.read_text(errors="replace") if boot.console else ""
-    return Observation(boot.status, facts, console, source=source, reason=boot.reason, log_tail=boot.log_tail)
+    return Observation(boot.status, text, console, source=source, reason=boot.reason, log_tail=boot.log_tail)

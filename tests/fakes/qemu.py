@@ -98,6 +98,8 @@ def _boot(argv: list[str], scenario: str) -> int:
             state = "failed" if scenario == "full" else "completed"
             with _path(argv, "con").with_name(Path(request["arguments"]["uri"]).name).open("wb") as snapshot:
                 snapshot.write(b"state of the machine")
+                if scenario == "moody":
+                    snapshot.write(str(time.time_ns()).encode())
                 snapshot.truncate(SNAPSHOT_BYTES)
             send({"event": "MIGRATION", "data": {"status": state}, "timestamp": {"seconds": 0, "microseconds": 0}})
         if name == "quit":

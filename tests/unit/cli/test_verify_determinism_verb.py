@@ -51,10 +51,11 @@ class Bench:
     image: GuestImage
     config: Config
     scenario: str = "hackbench"
+    boot: str = "well"
     jobs: int = 2
 
     def session(self) -> Session:
-        tools = FakeToolRoot(self.folder, "trixie", "tools-1", {}, {"resume": self.scenario})
+        tools = FakeToolRoot(self.folder, "trixie", "tools-1", {}, {"resume": self.scenario, "boot": self.boot})
         store = ArtifactStore(self.folder / "store")
         tree = Tree("t", "6.1.140", self.folder, "c", "tree-1", "o")
         return Session(
@@ -143,8 +144,16 @@ def test_every_second_repeat_comes_from_a_fresh_boot(bench: Bench, verify: Calla
 def test_boots_are_compared_and_nothing_of_them_is_left(bench: Bench, verify: Callable[..., tuple[int, Any]]) -> None:
     _, result = verify("--json")
     (boot,) = result["boots"]
-    assert (boot["identical"], boot["same_memory"]) == (True, True)
+    assert (boot["identical"], boot["alike"], boot["repeats"]) == (True, 2, 2)
     assert list((bench.folder / "work").iterdir()) == []
+
+
+def test_a_boot_with_other_memory_is_no_success(bench: Bench, verify: Callable[..., tuple[int, Any]]) -> None:
+    bench.boot = "moody"
+    code, result = verify("--repeats", "2", "--json")
+    assert code == 1
+    assert result["boots"][0]["first_difference"].startswith("repeat 2 (fresh boot): memory.sha256: ")
+    assert result["cases"][0]["identical"]
 
 
 def test_no_replicate_is_found_or_kept(bench: Bench, verify: Callable[..., tuple[int, Any]]) -> None:
