@@ -29,6 +29,9 @@ class Kind:
 
 KINDS = {
     "replicate": Kind(("store/replicate",), "samples: measured again when they are gone"),
+    "inexact": Kind(
+        ("store/inexact",), "which workloads were seen to differ between repeats: believed to repeat again"
+    ),
     "snapshot": Kind(("store/snapshot",), "booted guests: booted again"),
     "guest-image": Kind(
         ("store/guest-image", "store/guest-files", "guest"), "guests' programs: fetched and packed again"

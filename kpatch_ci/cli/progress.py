@@ -15,7 +15,6 @@ from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.series import ApplyResult
 from kpatch_ci.model.status import Status
-from kpatch_ci.model.workload import Replicate
 from kpatch_ci.pipeline.engine import Node
 
 HEARTBEAT = 30.0
@@ -76,7 +75,7 @@ class PlainProgress:
         self._done[node.kind] += 1
         self._reused[node.kind] += known
         bad = getattr(value, "status", Status.PASSED) in (Status.FAILED, Status.ERROR)
-        if bad or self._verbose or (not known and not isinstance(value, Replicate)):
+        if bad or self._verbose or (not known and node.kind != "run"):
             self._say(f"{node.name}: {summary(value, seconds, known)}")
         if self._done[node.kind] == self._total[node.kind]:
             self._say(self._counts(node.kind))

@@ -45,6 +45,8 @@ class RawRun:
     log_tail: str = ""
     console: Path | None = None
     """The console's copy in the logs, unless passed."""
+    said: str = ""
+    """What the console said since the resume."""
 
 
 class Guests:
@@ -149,7 +151,8 @@ class Guests:
             ended = self._runner.resume(
                 files, machine, boot.boot_seed, saved, work, job=job, timeout=self.replicate_timeout
             )
-            return _raw_run(work, ended, logs / f"{name}.console.log")
+            raw = _raw_run(work, ended, logs / f"{name}.console.log")
+            return replace(raw, said=_read(work / qemu.CONSOLE_FILE))
 
     def boot_plain(
         self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int, *, job: str = "shell\n"
@@ -182,8 +185,12 @@ class Guests:
 
 
 def _text(work: Path) -> str:
+    return _read(work / qemu.RESULT_FILE)
+
+
+def _read(path: Path) -> str:
     try:
-        return (work / qemu.RESULT_FILE).read_text(errors="replace")
+        return path.read_text(errors="replace")
     except FileNotFoundError:
         return ""
 

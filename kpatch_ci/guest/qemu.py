@@ -41,7 +41,9 @@ def topology_args(machine: Machine, extra: str = "") -> list[str]:
 def command_line(machine: Machine, boot_seed: int) -> str:
     """The kernel's command line. ``panic=-1``: a panic reboots at once, which -no-reboot turns into an end."""
     arch = ARCHES[machine.arch]
-    return " ".join([f"console={arch.console}", arch.early_console, "panic=-1", *machine.kernel_args, f"kpci.boot_seed={boot_seed}"])
+    return " ".join(
+        [f"console={arch.console}", arch.early_console, "panic=-1", *machine.kernel_args, f"kpci.boot_seed={boot_seed}"]
+    )
 
 
 def base_args(machine: Machine, boot_seed: int, *, console: str) -> list[str]:

@@ -30,23 +30,36 @@ log = logging.getLogger(__name__)
 KIND = "snapshot"
 COPY_TIMEOUT = 300.0
 BLOCK = 64 * 1024
+MIB = 1024 * 1024
 _ZEROS = bytes(BLOCK)
 
 
-def sparse_digest(path: Path) -> str:
-    """Digest (hex) of a file's size and of its blocks that are not all zero, each with its offset.
+def memory_digest(snapshot: Path, memory_mib: int) -> str:
+    """Digest (hex) of the guest's memory alone, which QEMU writes first, from the first MiB on (mapped-ram).
+
+    The devices' state, behind it, holds offsets of the host's clock that a guest never sees: no two boots agree in it.
+    """
+    return sparse_digest(snapshot, (1 + memory_mib) * MIB)
+
+
+def sparse_digest(path: Path, limit: int | None = None) -> str:
+    """Digest (hex) of a file's size and of its blocks that are not all zero, each with its offset; with ``limit`` only of the blocks
+    that start before it.
 
     It depends on the bytes alone, not on which of them the file system keeps as holes; holes are not read.
     """
     state = hashlib.sha256()
     with path.open("rb") as stream:
         for offset in _data_blocks(stream.fileno()):
+            if limit is not None and offset >= limit:
+                break
             stream.seek(offset)
             data = stream.read(BLOCK)
             if data != _ZEROS[: len(data)]:
                 state.update(offset.to_bytes(8, "little"))
                 state.update(data)
-        state.update(stream.seek(0, os.SEEK_END).to_bytes(8, "little"))
+        if limit is None:
+            state.update(stream.seek(0, os.SEEK_END).to_bytes(8, "little"))
     return state.hexdigest()
 
 

@@ -18,8 +18,9 @@ from kpatch_ci.model.errors import UserError
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.series import Series
 from kpatch_ci.model.status import Mode
+from kpatch_ci.model.workload import Replicate
 from kpatch_ci.pipeline.assemble import assemble, fingerprint
-from kpatch_ci.pipeline.engine import Engine, Node, Observer
+from kpatch_ci.pipeline.engine import Engine, Node, Observer, Values
 from kpatch_ci.pipeline.explain import Recorder
 from kpatch_ci.pipeline.memo import Memo
 from kpatch_ci.pipeline.session import Session
@@ -142,7 +143,7 @@ def run(
         started=now.isoformat(timespec="seconds"),
         seconds=round(time.monotonic() - began, 1),
         profile=config.profile or DEFAULT_PROFILE,
-        mode=Mode.DETERMINISTIC,
+        mode=_mode(outcome.values),
         tree=describe_tree(session),
         fingerprint=fingerprint(config, outcome.values, session.tools.versions, extra),
         series=assemble(config, series, outcome.values, command),
@@ -150,6 +151,12 @@ def run(
         stages=outcome.recorder.rows(),
         command=command,
     )
+
+
+def _mode(values: Values) -> Mode:
+    """Deterministic when every replicate is."""
+    modes = [value.mode for value in values.values() if isinstance(value, Replicate)]
+    return next((mode for mode in modes if mode is not Mode.DETERMINISTIC), Mode.DETERMINISTIC)
 
 
 def describe_tree(session: Session) -> dict[str, str]:

@@ -25,6 +25,7 @@ from kpatch_ci.model.series import ApplyResult, Series
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import Case, Replicate, Seed, WorkloadPlan
 from kpatch_ci.pipeline.engine import Node, Values
+from kpatch_ci.pipeline.inexact import mode_of
 from kpatch_ci.pipeline.session import Session
 from kpatch_ci.series.apply import apply_series
 from kpatch_ci.store.artifacts import ArtifactStore
@@ -208,10 +209,13 @@ class _One:
         needs = self._needs(values)
         if needs is None:
             return self._unmeasured(Status.SKIPPED, "its guest did not boot")
+        if self._mode(needs[1]) is not Mode.DETERMINISTIC:
+            return None
         kept = self.stages.session.store.get(REPLICATE, self.stages.guests.replicate_key(needs[2], self.job))
         if kept is None:
             return None
-        return replace(self._parse(str(kept.meta["text"])), seconds=float(kept.meta["seconds"]), cached=True)
+        found = self._parse(str(kept.meta["text"]), Mode.DETERMINISTIC)
+        return replace(found, seconds=float(kept.meta["seconds"]), cached=True)
 
     def work(self, values: Values) -> Replicate:
         """Resume the snapshot, run, read the result channel."""
@@ -225,9 +229,11 @@ class _One:
         raw = self.stages.guests.replicate(
             boot, build, image, self.machine, self.job, logs=self.stages.session.logs, name=name
         )
-        result = replace(self._parse(raw.text), seconds=round(raw.seconds, 3))
+        mode = self._mode(image)
+        result = replace(self._parse(raw.text, mode), seconds=round(raw.seconds, 3))
         if raw.status is Status.PASSED and result.status is Status.PASSED:
-            self._keep(boot, raw.text, result.seconds)
+            if mode is Mode.DETERMINISTIC:
+                self._keep(boot, raw.text, result.seconds)
             return result
         self.stages.note_failure(case_key)
         require_space(self.stages.session.cache)
@@ -240,8 +246,12 @@ class _One:
         key = self.stages.guests.replicate_key(boot, self.job)
         self.stages.session.store.put(REPLICATE, key, lambda _: {"text": text, "seconds": seconds})
 
-    def _parse(self, text: str) -> Replicate:
-        return parse_events(text, WORKLOADS[self.plan.kind], self.case, self.seed, Mode.DETERMINISTIC, self.plan.name)
+    def _mode(self, image: GuestImage) -> Mode:
+        session = self.stages.session
+        return mode_of(session.store, session.tools, image, self.machine, self.plan.kind)
+
+    def _parse(self, text: str, mode: Mode) -> Replicate:
+        return parse_events(text, WORKLOADS[self.plan.kind], self.case, self.seed, mode, self.plan.name)
 
     def _unmeasured(self, status: Status, reason: str) -> Replicate:
         return Replicate(self.plan.name, self.case.label, self.seed, status, Mode.DETERMINISTIC, reason=reason)

@@ -77,7 +77,8 @@ def _plan_drafts(
     arch: str, arms: Arms, plan: WorkloadPlan, own: Sequence[Metric], thresholds: Thresholds
 ) -> list[_Draft]:
     seeds = seeds_of(plan.name, arms)
-    mode = next((r.mode for arm in arms for key, r in arm.items() if key[0] == plan.name), Mode.DETERMINISTIC)
+    modes = {r.mode for arm in arms for key, r in arm.items() if key[0] == plan.name}
+    mode = next(iter(modes - {Mode.DETERMINISTIC}), Mode.DETERMINISTIC)
 
     def draft(pairs: Pairs, metric: Metric, guess: Callable[[], Estimate]) -> _Draft:
         primary = pairs.case == ALL_CASES

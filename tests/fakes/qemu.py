@@ -29,6 +29,7 @@ FACTS = {
     "modules": ["null_blk"],
 }
 SNAPSHOT_BYTES = 4 * 1024 * 1024
+MEASURING = ("hackbench", "drift", "fresh", "loser")
 CRASH = "[    0.100000] Kernel panic - not syncing: fake\n"
 
 
@@ -97,6 +98,8 @@ def _boot(argv: list[str], scenario: str) -> int:
             state = "failed" if scenario == "full" else "completed"
             with _path(argv, "con").with_name(Path(request["arguments"]["uri"]).name).open("wb") as snapshot:
                 snapshot.write(b"state of the machine")
+                if scenario == "moody":
+                    snapshot.write(str(time.time_ns()).encode())
                 snapshot.truncate(SNAPSHOT_BYTES)
             send({"event": "MIGRATION", "data": {"status": state}, "timestamp": {"seconds": 0, "microseconds": 0}})
         if name == "quit":
@@ -139,7 +142,8 @@ def _resume(argv: list[str], scenario: str) -> int:
     snapshot = Path(argv[argv.index("-incoming") + 1].removeprefix("file:")).read_bytes()
     _path(argv, "con").touch()
     text = job.rstrip(b"\0").decode()
-    _write(_path(argv, "res"), {"event": "job", "text": text, "bytes": len(job), "snapshot": snapshot[:5].decode()})
+    if scenario not in MEASURING:
+        _write(_path(argv, "res"), {"event": "job", "text": text, "bytes": len(job), "snapshot": snapshot[:5].decode()})
     if scenario == "panic":
         _write(_path(argv, "con"), CRASH)
         time.sleep(60)
@@ -149,9 +153,26 @@ def _resume(argv: list[str], scenario: str) -> int:
         os.kill(os.getpid(), 9)
     if scenario == "mute":
         return 0
+    if scenario in MEASURING:
+        _write(_path(argv, "res"), *_measured(argv, text, scenario))
+        return 0
     status = "failed" if scenario == "failed" else "ok"
     _write(_path(argv, "res"), {"event": "end", "status": status, "reason": "run /usr/bin/dd: exit status 1"})
     return 0
+
+
+def _measured(argv: list[str], job: str, scenario: str) -> list[Mapping[str, Any]]:
+    """What hackbench says; `drift`: other idle times each time, `fresh`: other switches when resumed from a second boot."""
+    fresh = scenario == "fresh" and "/verify-" in argv[argv.index("-incoming") + 1]
+    delta = {"context_switches": 2 if fresh else 1, "migrations": 0, "wakeups": 1}
+    delta["idle_ns"] = time.time_ns() if scenario == "drift" else 5
+    return [
+        {"event": "job", "seed": int(job.split()[1])},
+        {"event": "output", "text": "Time: 0.400\n"},
+        {"event": "run", "exit": 1 if scenario == "loser" else 0, "elapsed_ns": 4},
+        {"event": "counters", "delta": delta, "schedstat_sum": "ab"},
+        {"event": "end", "status": "ok"},
+    ]
 
 
 def main(scenario: str, argv: list[str]) -> int:

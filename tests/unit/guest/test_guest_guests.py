@@ -204,6 +204,7 @@ def test_a_replicate_that_crashes_hangs_or_is_mute_failed(bench: Bench) -> None:
     assert crashed.status is Status.FAILED
     assert crashed.reason == f"the guest crashed: {CRASH.strip()}"
     assert crashed.console == bench.folder / "logs/hackbench-1.console.log"
+    assert crashed.said == crashed.console.read_text()
     hung = bench.replicate(resume="hang", limit=1)
     # Not for its silence: a guest that measures says nothing.
     assert (hung.status, hung.reason) == (Status.FAILED, "the guest was not done after 1 s")

@@ -65,7 +65,10 @@ def test_a_resume_differs_from_its_boot_in_the_end_only() -> None:
 def test_x86_64_has_its_kernel_arguments_and_properties_and_no_device_tree() -> None:
     argv = boot_argv(X86, 1, dtb=False, qmp_fd=5)
     assert argv[0] == "qemu-system-x86_64"
-    assert argv[argv.index("-append") + 1] == "console=ttyS0 earlycon=uart8250,io,0x3f8 panic=-1 noapictimer tsc=reliable kpci.boot_seed=1"
+    assert (
+        argv[argv.index("-append") + 1]
+        == "console=ttyS0 earlycon=uart8250,io,0x3f8 panic=-1 noapictimer tsc=reliable kpci.boot_seed=1"
+    )
     assert argv[argv.index("-icount") + 1] == "shift=2,sleep=off"
     joined = " ".join(argv)
     assert "-global hpet.msi=on -global hpet.timers=10" in joined

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kpatch_ci.guest import snapshot
-from kpatch_ci.guest.snapshot import BLOCK, boot_result, find, keep, sparse_digest
+from kpatch_ci.guest.snapshot import BLOCK, MIB, boot_result, find, keep, memory_digest, sparse_digest
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.status import Status
 from kpatch_ci.store.artifacts import ArtifactStore
@@ -108,3 +108,20 @@ def test_another_file_system_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.
     kept = keep(store, BOOT, work)
     monkeypatch.undo()
     assert (kept.path / "snapshot").read_bytes() == DATA
+
+
+def test_the_memorys_digest_leaves_out_what_is_behind_it(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for path, devices in ((one, b"clock 1"), (two, b"clock 2, longer")):
+        with path.open("wb") as stream:
+            stream.seek(2 * MIB)
+            stream.write(b"page")
+            stream.seek(3 * MIB)
+            stream.write(devices)
+    assert memory_digest(one, 2) == memory_digest(two, 2)
+    assert sparse_digest(one) != sparse_digest(two)
+    assert memory_digest(one, 3) != memory_digest(two, 3)
+    with two.open("r+b") as stream:
+        stream.seek(2 * MIB)
+        stream.write(b"PAGE")
+    assert memory_digest(one, 2) != memory_digest(two, 2)

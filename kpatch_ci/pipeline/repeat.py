@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Repeating replicates to see whether they are alike: nodes beside those of a run, which neither find nor keep a replicate.
+
+Every boot seed is booted twice: once as a run does it (reused when it was made before), once afresh into a store of its own that
+is gone afterwards. Odd repeats resume the one snapshot, even repeats the other.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kpatch_ci.guest.image import GuestImage
+from kpatch_ci.guest.snapshot import memory_digest
+from kpatch_ci.model.boot import BootResult
+from kpatch_ci.model.build import BuildResult
+from kpatch_ci.model.machine import Machine
+from kpatch_ci.model.series import Series
+from kpatch_ci.model.status import Mode, Status
+from kpatch_ci.model.workload import Case, Seed, WorkloadPlan
+from kpatch_ci.pipeline.determinism import Finding, Observation, compare
+from kpatch_ci.pipeline.engine import Engine, Node, Observer, Values
+from kpatch_ci.pipeline.inexact import mark
+from kpatch_ci.pipeline.run import Depth, plan
+from kpatch_ci.pipeline.session import Session
+from kpatch_ci.pipeline.slots import Slots
+from kpatch_ci.pipeline.stages import (
+    BASELINE,
+    GIVE_UP_AFTER,
+    PRIORITY,
+    Stages,
+    boot_name,
+    build_name,
+    image_name,
+    run_name,
+)
+from kpatch_ci.store.artifacts import ArtifactStore
+from kpatch_ci.store.atomic import disk_errors
+from kpatch_ci.workloads.events import parse_events
+from kpatch_ci.workloads.job import workload_job
+from kpatch_ci.workloads.table import WORKLOADS
+
+KEPT, FRESH = "kept boot", "fresh boot"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is repeated: one case of a workload on one machine, in one arm, under one seed."""
+
+    machine: Machine
+    arm: str
+    plan: WorkloadPlan
+    case: Case
+    seed: Seed
+
+    @property
+    def name(self) -> str:
+        """As the run's node is called."""
+        return run_name(self.machine.arch, self.arm, self.plan.name, self.case.label, self.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class BootPair:
+    """Two boots of one seed, compared: the guest's memory, what it said of itself, and its console."""
+
+    machine: Machine
+    arm: str
+    seed: int
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """Every subject with what its repeats showed, and the boots."""
+
+    subjects: tuple[tuple[Subject, Finding], ...]
+    boots: tuple[BootPair, ...]
+
+    @property
+    def identical(self) -> bool:
+        """All boots and all repeats."""
+        findings = [*(f for _, f in self.subjects), *(b.finding for b in self.boots)]
+        return bool(self.subjects) and all(f.identical for f in findings)
+
+
+def verify(session: Session, series: Sequence[Series], observer: Observer, *, repeats: int) -> Verified:
+    """Build, boot twice, repeat every replicate of the configuration ``repeats`` times. Raises InfrastructureError."""
+    config = session.config
+    arms = [one.name for one in series] or [BASELINE]
+    subjects = [
+        Subject(machine, arm, one, case, seed)
+        for machine in config.machines
+        for arm in arms
+        for one in config.workloads
+        for case in one.cases
+        for seed in config.seeds
+    ]
+    with Slots(session.jobs) as slots, _scratch(session.cache / "work") as scratch:
+        builder = session.builder(slots.path)
+        apart = replace(session, store=ArtifactStore(scratch))
+        stages = Stages(session, builder, session.guests())
+        fresh = Stages(apart, builder, apart.guests())
+        nodes = plan(stages, series, Depth(replicates=False), baseline=not series)
+        pairs = [
+            (m, arm, seed) for m in config.machines for arm in arms for seed in sorted({s.boot for s in config.seeds})
+        ]
+        nodes += [_afresh(fresh.boot(*pair)) for pair in pairs]
+        nodes += [_Repeat(one, number, stages, fresh).node() for one in subjects for number in range(1, repeats + 1)]
+        values = Engine(slots, observer).run(nodes)
+        boots = tuple(_pair(*pair, values) for pair in pairs)
+    found = [(s, compare([values[_repeat_name(s, n)] for n in range(1, repeats + 1)])) for s in subjects]
+    for subject, finding in found:
+        if finding.mode is Mode.VIRTUAL_TIME:
+            image: GuestImage = values[image_name(subject.machine.arch)]
+            because = f"{subject.name}, {finding.alike} of {repeats} alike: {finding.first}"
+            mark(session.store, session.tools, image, subject.machine, subject.plan.kind, because=because)
+    return Verified(tuple(found), boots)
+
+
+@contextmanager
+def _scratch(place: Path) -> Iterator[Path]:
+    """A directory that is gone afterwards; when we are killed, the next use of the cache sweeps it away."""
+    with disk_errors(place):
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="verify-", dir=place, ignore_cleanup_errors=True) as name:
+            yield Path(name)
+
+
+def _repeat_name(subject: Subject, number: int) -> str:
+    return f"{subject.name} repeat {number}"
+
+
+def _fresh_name(boot: str) -> str:
+    return f"{boot} afresh"
+
+
+def _afresh(boot: Node) -> Node:
+    """The same boot under a name of its own, never looked up."""
+    return replace(boot, name=_fresh_name(boot.name), lookup=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeat:
+    """One repeat of a subject."""
+
+    subject: Subject
+    number: int
+    kept: Stages
+    fresh: Stages
+
+    @property
+    def _boot(self) -> str:
+        one = self.subject
+        name = boot_name(one.machine.arch, one.arm, one.seed.boot)
+        return name if self._source == KEPT else _fresh_name(name)
+
+    @property
+    def _source(self) -> str:
+        return KEPT if self.number % 2 else FRESH
+
+    def node(self) -> Node:
+        one = self.subject
+        needs = (build_name(one.machine.arch, one.arm), image_name(one.machine.arch), self._boot)
+        return Node(_repeat_name(one, self.number), "run", self.work, needs=needs, priority=PRIORITY["run"])
+
+    def work(self, values: Values) -> Observation:
+        """Resume, run, and take down all that was said."""
+        one = self.subject
+        build: BuildResult | None = values[build_name(one.machine.arch, one.arm)]
+        image: GuestImage = values[image_name(one.machine.arch)]
+        boot: BootResult | None = values[self._boot]
+        if build is None or boot is None or boot.status is not Status.PASSED:
+            return self._unmeasured(f"its guest did not boot ({self._source})")
+        if self.kept.failed(one.name) >= GIVE_UP_AFTER:
+            return self._unmeasured(f"{GIVE_UP_AFTER} other repeats failed")
+        stages = self.kept if self._source == KEPT else self.fresh
+        workload = WORKLOADS[one.plan.kind]
+        job = workload_job(workload, one.case, one.seed)
+        name = _repeat_name(one, self.number).replace("/", "_").replace(" ", "-")
+        raw = stages.guests.replicate(boot, build, image, one.machine, job, logs=stages.session.logs, name=name)
+        parsed = parse_events(raw.text, workload, one.case, one.seed, Mode.DETERMINISTIC, one.plan.name)
+        passed = raw.status is Status.PASSED
+        if not passed or parsed.status is not Status.PASSED:
+            self.kept.note_failure(one.name)
+        return Observation(
+            status=parsed.status if passed else raw.status,
+            text=raw.text,
+            console=raw.said,
+            samples=parsed.samples,
+            source=self._source,
+            reason=parsed.reason if passed else raw.reason,
+            log_tail=raw.log_tail or parsed.log_tail,
+            seconds=raw.seconds,
+        )
+
+    def _unmeasured(self, reason: str) -> Observation:
+        return Observation(Status.SKIPPED, source=self._source, reason=reason)
+
+
+def _pair(machine: Machine, arm: str, seed: int, values: Values) -> BootPair:
+    name = boot_name(machine.arch, arm, seed)
+    kept: BootResult | None = values[name]
+    fresh: BootResult | None = values[_fresh_name(name)]
+    memory = machine.memory_mib
+    finding = compare([_boot_observation(kept, KEPT, memory), _boot_observation(fresh, FRESH, memory)])
+    return BootPair(machine, arm, seed, finding)
+
+
+def _boot_observation(boot: BootResult | None, source: str, memory_mib: int) -> Observation:
+    if boot is None:
+        return Observation(Status.SKIPPED, source=source, reason="its kernel did not build")
+    said: list[Mapping[str, Any]] = [{"event": "facts", **boot.facts}]
+    if boot.snapshot:
+        said.append({"event": "memory", "sha256": memory_digest(boot.snapshot, memory_mib)})
+    text = "".join(json.dumps(event) + "\n" for event in said)
+    console = boot.console.read_text(errors="replace") if boot.console else ""
+    return Observation(boot.status, text, console, source=source, reason=boot.reason, log_tail=boot.log_tail)
