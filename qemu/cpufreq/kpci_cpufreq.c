@@ -40,7 +40,7 @@
 #define MAX_SPIN_NS	(2 * NSEC_PER_MSEC)
 /* The counted loop in kpci_spin() is two instructions, 2 ns at icount shift 0. */
 #define LOOP_NS		2
-#define MAX_LOOP_NS	2000
+#define MAX_LOOP_NS	10000
 #define MIN_LOOP_NS	60
 
 static char *policy[MAX_POLICIES];
@@ -60,7 +60,7 @@ MODULE_PARM_DESC(quantum_us, "work between two spins");
 #ifdef CONFIG_X86
 static unsigned int overhead_ns = 1500;
 #else
-static unsigned int overhead_ns = 1500;
+static unsigned int overhead_ns = 1000;
 #endif
 module_param(overhead_ns, uint, 0444);
 MODULE_PARM_DESC(overhead_ns, "time of one timer interrupt without its spin");
