@@ -82,5 +82,5 @@ def test_a_build_cannot_pass_off_another_file_as_the_module(sources: Path, tmp_p
     with pytest.raises(OddOutput, match="left no module of driver"):
         copy_external(module, tmp_path / "out", tmp_path / "modules")
     (place / "driver.ko").symlink_to(sources / "driver.o")
-    with pytest.raises(OddOutput, match="no regular file driver.ko"):
+    with pytest.raises(OddOutput, match="no regular file"):
         copy_external(module, tmp_path / "out", tmp_path / "modules")
