@@ -38,7 +38,7 @@ def written(folder: Path, text: str, name: str = "small") -> Path:
 
 
 def test_the_projects_machines_are_listed_by_name() -> None:
-    assert machine_files(QEMU) == ["arm64-6+2", "x86_64-8"]
+    assert machine_files(QEMU) == ["arm64-6+2", "x86_64-8", "x86_64-8-percpu-dvfs"]
 
 
 def test_arm64_has_six_little_and_two_big_cpus() -> None:
@@ -57,6 +57,15 @@ def test_x86_64_has_eight_equal_cpus_and_no_host_randomness() -> None:
     assert "-rdrand" in machine.cpu
     assert "-rdseed" in machine.cpu
     assert machine.properties == {"hpet.msi": "on", "hpet.timers": "10"}
+
+
+def test_x86_64_with_frequencies_has_a_constant_tsc() -> None:
+    machine = load_machine(QEMU / "x86_64-8-percpu-dvfs.yaml")
+    assert machine.policies == "per-cpu"
+    assert machine.clusters[0].frequencies == (800000, 1600000, 2400000, 3200000)
+    assert "vendor=GenuineIntel,family=6" in machine.cpu
+    plain = load_machine(QEMU / "x86_64-8.yaml")
+    assert (machine.kernel_args, machine.properties) == (plain.kernel_args, plain.properties)
 
 
 def test_cpus_are_a_list_or_text(tmp_path: Path) -> None:
