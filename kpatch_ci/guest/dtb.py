@@ -12,6 +12,7 @@ from pathlib import Path
 import fdt
 
 from kpatch_ci.debian.toolroot import ToolRoot
+from kpatch_ci.guest.cpufreq import dmips_mhz
 from kpatch_ci.guest.qemu import topology_args
 from kpatch_ci.model.arch import ARCHES
 from kpatch_ci.model.errors import InfrastructureError
@@ -51,13 +52,14 @@ def edit_dtb(dump: bytes, machine: Machine) -> bytes:
         cpus.remove_subnode("cpu-map")
     cpu_map = fdt.Node("cpu-map")
     for number, cluster in enumerate(machine.clusters):
+        capacity = dmips_mhz(machine, cluster)
         group = fdt.Node(f"cluster{number}")
         for position, cpu in enumerate(cluster.cpus):
             core = fdt.Node(f"core{position}")
             core.append(fdt.PropWords("cpu", phandles[cpu]))
             group.append(core)
-            if cluster.capacity is not None:
-                ordered[cpu].set_property("capacity-dmips-mhz", cluster.capacity)
+            if capacity is not None:
+                ordered[cpu].set_property("capacity-dmips-mhz", capacity)
         cpu_map.append(group)
     cpus.append(cpu_map)
     return bytes(tree.to_dtb(version=17, last_comp_version=16, boot_cpuid_phys=tree.header.boot_cpuid_phys))

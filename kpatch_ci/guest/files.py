@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kpatch_ci.debian.toolroot import ToolRoot
-from kpatch_ci.guest import cpio, qemu
+from kpatch_ci.guest import cpio, cpufreq, qemu
 from kpatch_ci.guest.dtb import machine_dtb
 from kpatch_ci.guest.image import GuestImage
 from kpatch_ci.model.build import BuildResult
@@ -26,8 +26,16 @@ STAGE_VERSION = 1
 KERNEL = "image"
 """Name of the kernel in a build's artifact."""
 
-LOADED: Mapping[str, str] = {"null_blk.ko": "nr_devices=0"}
-"""Modules that the agent loads before the snapshot, with their parameters. The order is the build's."""
+_WITHOUT_FREQUENCIES = ("policies", "transition_latency_us", "capacity_slows")
+"""What of a machine means nothing unless it scales frequencies."""
+
+
+def loaded(machine: Machine) -> dict[str, str]:
+    """Modules that the agent loads before the snapshot, with their parameters. The order is the build's."""
+    found = {"null_blk.ko": "nr_devices=0"}
+    if machine.scales_frequency:
+        found[f"{cpufreq.MODULE}.ko"] = cpufreq.parameters(machine)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +69,8 @@ class GuestFiles:
         return [*found, (self.dtb, qemu.DTB)] if self.dtb else found
 
 
-def guest_modules(build: BuildResult) -> tuple[Module, ...]:
-    """The build's modules that the guest loads, in load order."""
+def guest_modules(build: BuildResult, machine: Machine) -> tuple[Module, ...]:
+    """The build's modules that a guest on this machine loads, in load order."""
     if build.artifact is None:
         return ()
     folder = build.artifact / "modules"
@@ -70,14 +78,20 @@ def guest_modules(build: BuildResult) -> tuple[Module, ...]:
         order: Sequence[str] = json.loads((build.artifact / MANIFEST).read_text())["meta"]["modules"]
     except (OSError, ValueError, KeyError):
         order = sorted(p.name for p in folder.glob("*.ko"))
-    wanted = [folder / name for name in order if name in LOADED]
-    return tuple(Module(path, LOADED[path.name], file_digest(path)) for path in wanted)
+    parameters = loaded(machine)
+    wanted = [folder / name for name in order if name in parameters]
+    return tuple(Module(path, parameters[path.name], file_digest(path)) for path in wanted)
 
 
 def machine_slice(machine: Machine) -> dict[str, Any]:
-    """What of a machine file a guest is a function of: all but the words for people."""
+    """What of a machine file a guest is a function of: all but the words for people, and what is off."""
     values = dataclasses.asdict(machine)
     del values["description"]
+    if not machine.scales_frequency:
+        for key in _WITHOUT_FREQUENCIES:
+            del values[key]
+        for cluster in values["clusters"]:
+            del cluster["frequencies"]
     return values
 
 
@@ -93,7 +107,7 @@ def make_files(
     """The files that a guest of ``build`` starts with, made when they are not there. Raises InfrastructureError."""
     if build.artifact is None:
         raise ValueError(f"build {build.key} left no artifact: only a passed one can boot")
-    modules = guest_modules(build)
+    modules = guest_modules(build, machine)
     key = files_key(modules, image, machine, tools)
 
     def fill(place: Path) -> Mapping[str, Any]:

@@ -70,7 +70,7 @@ class Guests:
 
     def boot_key(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int) -> str:
         """Digest of everything that a snapshot is a function of."""
-        modules = [[m.name, m.parameters, m.digest] for m in guest_modules(build)]
+        modules = [[m.name, m.parameters, m.digest] for m in guest_modules(build, machine)]
         has_dtb = machine.arch == "arm64"
         argv = [
             qemu.boot_argv(machine, boot_seed, dtb=has_dtb, qmp_fd=3),
@@ -198,7 +198,7 @@ def _read(path: Path) -> str:
 def _differences(facts: Mapping[str, Any], machine: Machine, build: BuildResult) -> tuple[str, ...]:
     """See ``differences``; a kernel under test may have made the agent say anything."""
     try:
-        return differences(facts, machine, build.release, [m.name for m in guest_modules(build)])
+        return differences(facts, machine, build.release, [m.name for m in guest_modules(build, machine)])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return (f"its facts have not the form of the agent's: {error!r}",)
 

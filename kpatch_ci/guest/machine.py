@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pydantic
 
@@ -52,10 +52,31 @@ Cpus = Annotated[tuple[int, ...], pydantic.BeforeValidator(_cpus), pydantic.Fiel
 Word = Annotated[str, pydantic.Field(pattern=r"^[A-Za-z0-9._+-]+$")]
 
 
+MHZ = 1000
+"""A MHz in kHz."""
+
+
+def _rising(value: tuple[int, ...]) -> tuple[int, ...]:
+    if list(value) != sorted(set(value)):
+        raise ValueError("frequencies rise, each once")
+    if value[-1] % MHZ:
+        raise ValueError("the highest frequency is a whole number of MHz: Linux counts capacities in those")
+    return value
+
+
+Frequencies = Annotated[
+    tuple[Annotated[int, pydantic.Field(ge=MHZ, le=10_000_000)], ...],
+    pydantic.Field(min_length=1, max_length=32),
+    pydantic.AfterValidator(_rising),
+]
+
+
 class _ClusterFile(Strict):
     name: Word
     cpus: Cpus
     capacity: Annotated[int, pydantic.Field(ge=1, le=FULL_CAPACITY)] | None = None
+    frequencies: Frequencies | None = None
+    """In kHz; for all clusters or for none."""
 
 
 class _MachineFile(Strict):
@@ -69,6 +90,9 @@ class _MachineFile(Strict):
     icount_shift: Annotated[int, pydantic.Field(ge=0, le=10)]
     kernel_args: tuple[Annotated[str, pydantic.Field(pattern=r"^\S+$")], ...] = ()
     properties: dict[str, str] = pydantic.Field(default_factory=dict)
+    policies: Literal["shared", "per-cpu"] = "shared"
+    transition_latency_us: Annotated[int, pydantic.Field(ge=1, le=100_000)] = 10
+    capacity_slows: bool = False
 
     @pydantic.field_validator("arch")
     @classmethod
@@ -82,7 +106,8 @@ def load_machine(path: Path) -> Machine:
     """The machine that a file describes. Raises UserErrors with every error and its line."""
     data, lines = yamlmodel.read(path)
     found = yamlmodel.validate(data, _MachineFile, lines)
-    errors = [*_name_errors(found, path, lines), *_cpu_errors(found, lines), *_capacity_errors(found, lines)]
+    checks = (_cpu_errors, _capacity_errors, _frequency_errors)
+    errors = [*_name_errors(found, path, lines), *(error for check in checks for error in check(found, lines))]
     if errors:
         raise UserErrors(errors)
     return Machine(
@@ -92,10 +117,13 @@ def load_machine(path: Path) -> Machine:
         qemu_machine=found.qemu_machine,
         cpu=found.cpu,
         memory_mib=found.memory_mib,
-        clusters=tuple(Cluster(c.name, tuple(sorted(c.cpus)), c.capacity) for c in found.clusters),
+        clusters=tuple(Cluster(c.name, tuple(sorted(c.cpus)), c.capacity, c.frequencies or ()) for c in found.clusters),
         icount_shift=found.icount_shift,
         kernel_args=found.kernel_args,
         properties=dict(found.properties),
+        policies=found.policies,
+        transition_latency_us=found.transition_latency_us,
+        capacity_slows=found.capacity_slows,
     )
 
 
@@ -144,3 +172,21 @@ def _capacity_errors(found: _MachineFile, lines: Lines) -> list[UserError]:
         where = lines.where(("clusters", given[0][0], "capacity"))
         errors.append(UserError("no cluster has the full capacity", where=where, expected=f"{FULL_CAPACITY} somewhere"))
     return errors
+
+
+def _frequency_errors(found: _MachineFile, lines: Lines) -> list[UserError]:
+    """Frequencies: for all clusters or none, and what depends on them not without them."""
+    with_them = [c.name for c in found.clusters if c.frequencies]
+    if with_them:
+        return [
+            UserError(
+                f"cluster '{c.name}' has no frequencies, '{with_them[0]}' has", where=lines.where(("clusters", i))
+            )
+            for i, c in enumerate(found.clusters)
+            if not c.frequencies
+        ]
+    return [
+        UserError(f"{key} without frequencies", where=lines.where((key,)), expected="frequencies in each cluster")
+        for key in ("policies", "transition_latency_us", "capacity_slows")
+        if key in found.model_fields_set
+    ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kpatch_ci.guest.cpufreq import GOVERNOR, MODULE, Domain, domains
 from kpatch_ci.guest.machine import CAPACITY_ARCHES, format_cpus
 from kpatch_ci.model.machine import Cluster, Machine
 
@@ -29,6 +30,7 @@ def differences(facts: Mapping[str, Any], machine: Machine, release: str, module
         for cluster in machine.clusters:
             found += _cluster_differences(seen, cluster)
     found += _clock_differences(facts, machine)
+    found += _frequency_differences(facts, machine)
     loaded = set(facts.get("modules", ()))
     found += [f"module {name}: not loaded" for name in modules if name not in loaded]
     return tuple(found)
@@ -65,3 +67,25 @@ def _clock_differences(facts: Mapping[str, Any], machine: Machine) -> list[str]:
     if facts.get("timer_resolution_ns") != 1:
         found.append(f"timer resolution: {facts.get('timer_resolution_ns')} ns, high-resolution timers have 1")
     return found
+
+
+def _frequency_differences(facts: Mapping[str, Any], machine: Machine) -> list[str]:
+    """The frequency domains, one for one; without frequencies in the machine file there must be none."""
+    seen = {entry["policy"]: entry for entry in facts.get("cpufreq", ())}
+    found = []
+    for domain in domains(machine):
+        entry = seen.pop(domain.cpus[0], None)
+        name = f"frequency domain of CPU {format_cpus(domain.cpus)}"
+        found += _domain_differences(name, entry, domain) if entry else [f"{name}: not there"]
+    return found + [f"frequency domain {number}: the machine file has none such" for number in seen]
+
+
+def _domain_differences(name: str, entry: Mapping[str, Any], domain: Domain) -> list[str]:
+    cpus = [int(cpu) for cpu in str(entry.get("related_cpus")).split() if cpu.isdigit()]
+    rows = [
+        ("CPUs", format_cpus(tuple(cpus)), format_cpus(domain.cpus)),
+        ("kHz", " ".join(sorted(entry.get("frequencies", ()), key=int)), " ".join(map(str, domain.frequencies))),
+        ("driver", entry.get("driver"), MODULE),
+        ("governor", entry.get("governor"), GOVERNOR),
+    ]
+    return [f"{name}: {what} {got}, should be {wanted}" for what, got, wanted in rows if got != wanted]

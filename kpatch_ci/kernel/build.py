@@ -13,13 +13,14 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kpatch_ci.debian.toolroot import ToolRoot
 from kpatch_ci.kernel.checkout import changed_paths, checkout, checkout_patched
 from kpatch_ci.kernel.diagnostics import failure_tail, objects_compiled, warnings
+from kpatch_ci.kernel.external import External, copy_external, drop_external, place_external
 from kpatch_ci.kernel.git import open_repo
 from kpatch_ci.kernel.kconfig import Kconfigs, Requested, check, merged, parse_config
 from kpatch_ci.kernel.outputs import OddOutput, all_logs, compiled, logs_of, next_log, read_small, take
@@ -44,6 +45,7 @@ PINNED = {
     "SOURCE_DATE_EPOCH": "1767225600",
 }
 JOBS = "/jobserver"
+EXTERNAL = "/kpci/module"
 FRAGMENT = "kpatch-ci.config"
 _OUT_OF_MEMORY = "Killed signal terminated program"
 """What gcc says of a child that the kernel's OOM killer ended."""
@@ -59,11 +61,19 @@ class BuildRequest:
     tree: Tree
     tree_id: str
     config: Mapping[str, Requested]
+    external: tuple[External, ...] = ()
+    """Our modules, built after the kernel's own."""
 
     def key(self, tools: ToolRoot) -> str:
-        """Digest of everything that the build is a function of: git tree, symbols asked for, compilers, pinned settings."""
+        """Digest of everything that the build is a function of: git tree, symbols asked for, compilers, pinned settings, our modules."""
         target = [self.arch.name, self.arch.make_targets, self.arch.image]
-        return digest([KIND, STAGE_VERSION, target, self.tree_id, merged(self.config), tools.fingerprint, PINNED])
+        ours = [[[module.name, module.files] for module in self.external]] if self.external else []
+        inputs = [target, self.tree_id, merged(self.config), tools.fingerprint, PINNED, *ours]
+        return digest([KIND, STAGE_VERSION, *inputs])
+
+    def baseline(self) -> BuildRequest:
+        """The same of the tree as it is."""
+        return replace(self, arm="baseline", tree_id=self.tree.tree_id)
 
 
 class Builder:
@@ -98,20 +108,25 @@ class Builder:
         if found:
             return found
         log = logs / f"build-{request.arch.name}-{request.arm}.log"
-        out = self._output(request, key)
+        out = self._output(request)
         with locked(out):
             found = self.find(request)  # another process may have made it while this one waited
             if found:
                 return found
             started = time.monotonic()
             source = self._prepare(request, out)
-            failed = self._configure(request, source, out, log) or self._make(request, source, out, log)
+            failed = (
+                self._configure(request, source, out, log)
+                or self._make(request, source, out, log)
+                or self._make_external(request, source, out, log)
+            )
             artifact = None
             if not failed:
                 try:
                     artifact = self._keep(request, key, out, time.monotonic() - started)
                 except OddOutput as odd:
                     failed = _Failure(str(odd), "")
+            drop_external(out)
             self._discard(request, out)
         if artifact is None or failed:
             require_space(self.cache)
@@ -126,7 +141,9 @@ class Builder:
         make = ["make", f"-j{self.jobs}", *self._variables(request.arch)]
         return f"{env} {' '.join([*make, *request.arch.make_targets])}"
 
-    def _output(self, request: BuildRequest, key: str) -> Path:
+    def _output(self, request: BuildRequest) -> Path:
+        """Named after the kernel alone: with another version of our modules its objects are the same."""
+        key = replace(request, external=()).key(self.tools)
         return self.cache / "out" / f"{'patched-' if _is_patched(request) else ''}{request.arch.name}-{key[:16]}"
 
     def _prepare(self, request: BuildRequest, out: Path) -> Path:
@@ -134,8 +151,7 @@ class Builder:
         if not _is_patched(request):
             out.mkdir(parents=True, exist_ok=True)
             return checkout(self.cache, request.tree)
-        baseline = BuildRequest("baseline", request.arch, request.tree, request.tree.tree_id, request.config)
-        objects = self._output(baseline, baseline.key(self.tools))
+        objects = self._output(request.baseline())
         self._discard(request, out)
         with locked(objects):
             newest = self._copy_objects(objects, out) if (objects / "vmlinux").exists() else 0.0
@@ -166,9 +182,13 @@ class Builder:
         cross = [f"CROSS_COMPILE={arch.cross_compile}"] if arch.cross_compile else []
         return [f"ARCH={arch.kernel_arch}", *cross]
 
-    def _sandboxed(self, source: Path, out: Path, arch: Arch, targets: Sequence[str], *, parallel: bool) -> list[str]:
+    def _sandboxed(
+        self, source: Path, out: Path, arch: Arch, targets: Sequence[str], *, parallel: bool, extra: Path | None = None
+    ) -> list[str]:
         env = dict(PINNED)
         writable: list[tuple[Path, str]] = [(out, OUT)]
+        if extra is not None:
+            writable.append((extra, EXTERNAL))
         make = ["make", "-C", SRC, f"O={OUT}", *self._variables(arch), *targets]
         if parallel and self.jobserver is not None:
             env["MAKEFLAGS"] = f" -j{self.jobs} --jobserver-auth=fifo:{JOBS}"
@@ -212,12 +232,27 @@ class Builder:
             )
         return _Failure(f"make: {done.explain()}", failure_tail(text))
 
+    def _make_external(self, request: BuildRequest, source: Path, out: Path, log: Path) -> _Failure | None:
+        for module in request.external:
+            with disk_errors(out):
+                place = place_external(module, out)
+            said = next_log(out)
+            targets = [f"M={EXTERNAL}", "modules"]
+            argv = self._sandboxed(source, out, request.arch, targets, parallel=True, extra=place)
+            done = run(argv, timeout=self.timeout, log=said)
+            if not done.ok:
+                shutil.copyfile(said, log)
+                text = said.read_text(errors="replace")
+                return _Failure(f"our module {module.name} does not build: {done.explain()}", failure_tail(text))
+        return None
+
     def _keep(self, request: BuildRequest, key: str, out: Path, seconds: float) -> Artifact:
         text = all_logs(out)
         changed = changed_paths(request.tree, request.tree_id) if _is_patched(request) else ()
 
         def fill(place: Path) -> Mapping[str, Any]:
             modules = take(out, request.arch, place)
+            modules += [name for module in request.external for name in copy_external(module, out, place / "modules")]
             (place / KEPT_LOG).write_text(text)
             return {
                 "seconds": round(seconds, 2),

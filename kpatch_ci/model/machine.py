@@ -14,6 +14,8 @@ class Cluster:
     name: str
     cpus: tuple[int, ...]
     capacity: int | None = None
+    frequencies: tuple[int, ...] = ()
+    """What its CPUs can run at, in kHz, rising; none: no frequency scaling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,19 @@ class Machine:
     """One guest instruction lasts 2**icount_shift ns of virtual time."""
     kernel_args: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    policies: str = "shared"
+    """Frequency domains: ``shared`` by a cluster's CPUs, or ``per-cpu``."""
+    transition_latency_us: int = 10
+    """What the frequency driver says that a change takes. Governors change no more often than a multiple of it."""
+    capacity_slows: bool = False
+    """Whether CPUs of less than the full capacity are slowed at their highest frequency too."""
 
     @property
     def cpus(self) -> int:
         """Number of CPUs."""
         return sum(len(c.cpus) for c in self.clusters)
+
+    @property
+    def scales_frequency(self) -> bool:
+        """Whether the guest gets the emulated frequency driver."""
+        return any(c.frequencies for c in self.clusters)

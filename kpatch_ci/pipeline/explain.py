@@ -48,6 +48,7 @@ class Recorder:
             return {
                 "git tree": value.tree_id,
                 "kconfig": digest({k: v.value for k, v in request.config.items()}),
+                "our modules": digest([m.files for m in request.external]),
                 "tools": tools,
             }
         if isinstance(value, BootResult):

@@ -56,6 +56,11 @@ class Session:
         """The guest agent's C files."""
         return self.config.root / "qemu" / "guest"
 
+    @property
+    def cpufreq_sources(self) -> Path:
+        """The emulated frequency driver's source."""
+        return self.config.root / "qemu" / "cpufreq"
+
 
 def open_tools(suite: str, archives: Archives | None, say: Say) -> tuple[Path, ToolRoot, Archives]:
     """Install what the host lacks and make the tool root. Raises InfrastructureError."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from kpatch_ci.guest.guests import Guests
 from kpatch_ci.guest.image import GuestImage, find_image, make_image
 from kpatch_ci.kernel.build import Builder, BuildRequest
+from kpatch_ci.kernel.external import External, read_external
 from kpatch_ci.kernel.kconfig import Requested, read_fragments
 from kpatch_ci.model.arch import ARCHES
 from kpatch_ci.model.boot import BootResult
@@ -89,7 +90,12 @@ class Stages:
         """What is built for an arm."""
         if arch not in self._config:
             self._config[arch] = read_fragments(self.session.config.fragments(arch), self.session.tree.release)
-        return BuildRequest(arm, ARCHES[arch], self.session.tree, tree_id, self._config[arch])
+        return BuildRequest(arm, ARCHES[arch], self.session.tree, tree_id, self._config[arch], self._external(arch))
+
+    def _external(self, arch: str) -> tuple[External, ...]:
+        """Our modules that guests of an architecture load: none where its machine is without frequencies."""
+        scaling = any(m.scales_frequency for m in self.session.config.machines if m.arch == arch)
+        return (read_external(self.session.cpufreq_sources),) if scaling else ()
 
     def apply(self, series: Series) -> Node:
         """Apply a series to the tree; costs no slot, for it takes a second."""

@@ -47,6 +47,14 @@ def test_qemus_own_sockets_are_gone() -> None:
 def test_each_cpu_has_its_clusters_capacity() -> None:
     tree = fdt.parse_dtb(edit_dtb(DUMP, MACHINE))
     capacities = [tree.get_property("capacity-dmips-mhz", f"/cpus/cpu@{n}").value for n in range(8)]
+    # Times the highest frequencies (1800 and 2400 MHz), as Linux does with a frequency driver: 446 to 1024.
+    assert capacities == [446 * 4] * 6 + [1024 * 3] * 2
+
+
+def test_without_frequencies_capacities_are_written_as_they_are() -> None:
+    machine = replace(MACHINE, clusters=tuple(replace(c, frequencies=()) for c in MACHINE.clusters))
+    tree = fdt.parse_dtb(edit_dtb(DUMP, machine))
+    capacities = [tree.get_property("capacity-dmips-mhz", f"/cpus/cpu@{n}").value for n in range(8)]
     assert capacities == [446] * 6 + [1024] * 2
 
 

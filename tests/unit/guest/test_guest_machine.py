@@ -38,16 +38,17 @@ def written(folder: Path, text: str, name: str = "small") -> Path:
 
 
 def test_the_projects_machines_are_listed_by_name() -> None:
-    assert machine_files(QEMU) == ["arm64-6+2", "x86_64-8"]
+    assert machine_files(QEMU) == ["arm64-6+2", "x86_64-8", "x86_64-8-percpu-dvfs"]
 
 
 def test_arm64_has_six_little_and_two_big_cpus() -> None:
     machine = load_machine(QEMU / "arm64-6+2.yaml")
     assert machine.cpus == 8
     assert machine.clusters == (
-        Cluster("little", (0, 1, 2, 3, 4, 5), 446),
-        Cluster("big", (6, 7), 1024),
+        Cluster("little", (0, 1, 2, 3, 4, 5), 446, (500000, 800000, 1100000, 1400000, 1800000)),
+        Cluster("big", (6, 7), 1024, (700000, 1100000, 1500000, 1900000, 2400000)),
     )
+    assert (machine.policies, machine.transition_latency_us, machine.capacity_slows) == ("shared", 10, False)
 
 
 def test_x86_64_has_eight_equal_cpus_and_no_host_randomness() -> None:
@@ -56,6 +57,15 @@ def test_x86_64_has_eight_equal_cpus_and_no_host_randomness() -> None:
     assert "-rdrand" in machine.cpu
     assert "-rdseed" in machine.cpu
     assert machine.properties == {"hpet.msi": "on", "hpet.timers": "10"}
+
+
+def test_x86_64_with_frequencies_has_a_constant_tsc() -> None:
+    machine = load_machine(QEMU / "x86_64-8-percpu-dvfs.yaml")
+    assert machine.policies == "per-cpu"
+    assert machine.clusters[0].frequencies == (800000, 1600000, 2400000, 3200000)
+    assert "vendor=GenuineIntel,family=6" in machine.cpu
+    plain = load_machine(QEMU / "x86_64-8.yaml")
+    assert (machine.kernel_args, machine.properties) == (plain.kernel_args, plain.properties)
 
 
 def test_cpus_are_a_list_or_text(tmp_path: Path) -> None:
@@ -88,6 +98,45 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, old: str, new: str, li
         load_machine(written(tmp_path, GOOD.replace(old, new, 1)))
     assert f"small.yaml:{line}: " in str(caught.value)
     assert words in str(caught.value)
+
+
+SCALING = GOOD.replace("400\n", "400\n    frequencies: [500000, 1000000]\n").replace(
+    "1024\n", "1024\n    frequencies: [2000000]\npolicies: per-cpu\n"
+)
+
+
+def test_frequencies_and_policies_are_read(tmp_path: Path) -> None:
+    machine = load_machine(written(tmp_path, SCALING))
+    assert [c.frequencies for c in machine.clusters] == [(500000, 1000000), (2000000,)]
+    assert machine.policies == "per-cpu"
+    assert machine.scales_frequency
+    assert not load_machine(written(tmp_path, GOOD)).scales_frequency
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("[500000, 1000000]", "[1000000, 500000]", 11, "frequencies rise"),
+        ("[500000, 1000000]", "[500000, 500000]", 11, "frequencies rise"),
+        ("[500000, 1000000]", "[500000, 1000001]", 11, "whole number of MHz"),
+        ("[500000, 1000000]", "[]", 11, "frequencies"),
+        ("    frequencies: [2000000]\n", "", 12, "cluster 'big' has no frequencies, 'little' has"),
+        ("per-cpu", "per-cluster", 16, "'shared' or 'per-cpu'"),
+        ("per-cpu", "shared\ntransition_latency_us: 0", 17, "transition_latency_us"),
+    ],
+)
+def test_a_mistake_in_frequencies_is_named(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:
+    assert old in SCALING
+    with pytest.raises(UserError) as caught:
+        load_machine(written(tmp_path, SCALING.replace(old, new, 1)))
+    assert f"small.yaml:{line}: " in str(caught.value)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["policies: shared", "transition_latency_us: 10", "capacity_slows: false"])
+def test_what_needs_frequencies_is_refused_without(tmp_path: Path, key: str) -> None:
+    with pytest.raises(UserError, match="without frequencies"):
+        load_machine(written(tmp_path, f"{GOOD}{key}\n"))
 
 
 def test_all_mistakes_come_at_once(tmp_path: Path) -> None:

@@ -16,6 +16,16 @@ ARM = load_machine(QEMU / "arm64-6+2.yaml")
 X86 = load_machine(QEMU / "x86_64-8.yaml")
 
 
+def domain(policy: int, cpus: str, frequencies: str) -> dict[str, Any]:
+    return {
+        "policy": policy,
+        "related_cpus": cpus,
+        "frequencies": frequencies.split(),
+        "driver": "kpci_cpufreq",
+        "governor": "schedutil",
+    }
+
+
 def arm_facts() -> dict[str, Any]:
     return {
         "release": "6.1.140",
@@ -27,12 +37,16 @@ def arm_facts() -> dict[str, Any]:
         "timer_resolution_ns": 1,
         "mem_kb": 507300,
         "modules": ["null_blk"],
+        "cpufreq": [
+            domain(0, "0 1 2 3 4 5", "500000 800000 1100000 1400000 1800000"),
+            domain(6, "6 7", "700000 1100000 1500000 1900000 2400000"),
+        ],
     }
 
 
 def x86_facts() -> dict[str, Any]:
     cpu = [{"cpu": n, "capacity": None, "cluster_cpus": None} for n in range(8)]
-    return {**arm_facts(), "cpu": cpu, "clocksource": "tsc"}
+    return {**arm_facts(), "cpu": cpu, "clocksource": "tsc", "cpufreq": []}
 
 
 def test_a_guest_as_asked_for_has_no_differences() -> None:
@@ -73,3 +87,28 @@ def test_a_cpu_that_is_not_there_is_named() -> None:
 
 def test_no_facts_differ_in_everything() -> None:
     assert len(differences({}, X86, "6.1.140", ["null_blk"])) == 6
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"related_cpus": "0 1 2 3 4 5 6 7"}, "frequency domain of CPU 0-5: CPUs 0-7, should be 0-5"),
+        ({"frequencies": ["500000"]}, "kHz 500000, should be 500000 800000 1100000 1400000 1800000"),
+        ({"governor": "performance"}, "governor performance, should be schedutil"),
+        ({"driver": "acpi-cpufreq"}, "driver acpi-cpufreq, should be kpci_cpufreq"),
+    ],
+)
+def test_a_frequency_domain_that_differs_is_named(change: dict[str, Any], words: str) -> None:
+    facts = arm_facts()
+    facts["cpufreq"][0].update(change)
+    (found,) = differences(facts, ARM, "6.1.140", [])
+    assert words in found
+
+
+def test_a_missing_and_a_surplus_frequency_domain_are_named() -> None:
+    assert differences({**arm_facts(), "cpufreq": []}, ARM, "6.1.140", []) == (
+        "frequency domain of CPU 0-5: not there",
+        "frequency domain of CPU 6-7: not there",
+    )
+    surplus = {**x86_facts(), "cpufreq": [domain(3, "3", "1000000")]}
+    assert differences(surplus, X86, "6.1.140", []) == ("frequency domain 3: the machine file has none such",)
