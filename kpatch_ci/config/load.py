@@ -68,7 +68,14 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
     data, lines = read(path)
     model = validate(data, PipelineFile, lines)
     checker = _Checker(model, lines, path.absolute().parent)
-    machines = checker.machines()
+    for name, changes in model.profiles.items():
+        if changes.machines and name != selection.profile:
+            checker.machines(changes.machines, ("profiles", name, "machines"))
+    chosen = model.profiles.get(selection.profile)
+    if chosen and chosen.machines:
+        machines = checker.machines(chosen.machines, ("profiles", selection.profile, "machines"))
+    else:
+        machines = checker.machines(model.machines, ("machines",))
     checker.names("series", model.series, checker.series_names(), "a folder of patches/")
     checker.names("kconfig", model.kconfig, checker.fragment_names(), "a file of kconfigs/")
     plans = checker.plans(selection.profile)
@@ -128,25 +135,23 @@ class _Checker:
     def fragment_names(self) -> list[str]:
         return sorted(p.stem for p in (self.root / "kconfigs").glob("*.config"))
 
-    def names(self, key: str, wanted: Collection[str], known: Collection[str], what: str) -> None:
+    def names(
+        self, key: str, wanted: Collection[str], known: Collection[str], what: str, loc: Loc | None = None
+    ) -> None:
+        loc = loc or (key,)
         for index, name in enumerate(wanted):
             if name not in known:
-                self._add(f"{key}: no '{name}'", (key, index), f"{what}: {_choices(name, known)}")
+                self._add(f"{key}: no '{name}'", (*loc, index), f"{what}: {_choices(name, known)}")
         for name in sorted({n for n in wanted if list(wanted).count(n) > 1}):
-            self._add(f"{key}: '{name}' stands twice", (key,), "each once")
+            self._add(f"{key}: '{name}' stands twice", loc, "each once")
 
-    def machines(self) -> list[Machine]:
+    def machines(self, names: Collection[str], loc: Loc) -> list[Machine]:
         known = machine_files(self.root / "qemu")
-        self.names("machines", self.model.machines, known, "a file of qemu/")
-        found = [
-            m
-            for name in self.model.machines
-            if name in known
-            for m in self._try(load_machine, self.root / "qemu" / f"{name}.yaml")
-        ]
+        self.names("machines", names, known, "a file of qemu/", loc)
+        found = [m for n in names if n in known for m in self._try(load_machine, self.root / "qemu" / f"{n}.yaml")]
         arches = [m.arch for m in found]
         for arch in sorted({a for a in arches if arches.count(a) > 1}):
-            self._add(f"machines: two are of {arch}", ("machines",), "one machine an architecture")
+            self._add(f"machines: two are of {arch}", loc, "one machine an architecture")
         return found
 
     def _try(self, function: Callable[[Path], Machine], path: Path) -> list[Machine]:
