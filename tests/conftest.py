@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Callable
@@ -87,3 +88,10 @@ def _write(path: Path, script: str) -> Path:
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
     return path
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _interruptible() -> None:
+    """A shell's background job ignores Ctrl-C, and its children inherit that: tests of interrupts would not see any."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -19,7 +19,7 @@ from kpatch_ci.debian.apt import Archives
 from kpatch_ci.kernel.source import TreeCache
 from kpatch_ci.model.series import ApplyResult, Series
 from kpatch_ci.model.status import Status
-from kpatch_ci.pipeline.run import load_all
+from kpatch_ci.pipeline.run import load_all, safe_name
 from kpatch_ci.pipeline.session import open_tools
 from kpatch_ci.series.apply import apply_series
 from kpatch_ci.series.folder import series_from_files
@@ -55,7 +55,7 @@ def command(
         "tree": None,
     }
     config = chosen({"config_file": config_file, "series": series, **defaults})
-    wanted = [series_from_files(list(mails), mails[0].stem)] if mails else list(load_all(config))
+    wanted = [series_from_files(list(mails), safe_name(mails[0].stem))] if mails else list(load_all(config))
     archives = Archives(*config.archives) if config.archives else None
     cache, tools, archives = open_tools(config.tools, archives, say)
     source = TreeCache(cache, tools, archives)

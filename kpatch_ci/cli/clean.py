@@ -16,7 +16,7 @@ import click
 from kpatch_ci.cli.output import print_json, say, size, verbosity
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.store.atomic import disk_errors
-from kpatch_ci.store.cache import cache_is_used, cache_root
+from kpatch_ci.store.cache import alone_with_cache, cache_root
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,13 @@ def command(everything: bool, kinds: tuple[str, ...], yes: bool, as_json: bool) 
     if not chosen:
         say("nothing of that is there")
         return
-    if cache_is_used(root):
-        raise InfrastructureError("another kpatch-ci is using the cache", hint="wait for it, or end it, then clean")
     if not yes:
         if as_json:
             raise click.UsageError("--json cannot ask: add --yes")
         click.confirm(f"Delete {', '.join(chosen)} ({size(sum(held[k] for k in chosen))})?", abort=True, err=True)
-    for kind in chosen:
-        delete(root, kind)
+    with alone_with_cache(root):
+        for kind in chosen:
+            delete(root, kind)
     say(f"deleted {', '.join(chosen)}: {size(sum(held[k] for k in chosen))}")
 
 

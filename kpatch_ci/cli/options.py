@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import itertools
 import os
 import shlex
 import sys
@@ -67,12 +69,15 @@ def chosen(options: dict[str, Any]) -> Config:
 def output_directory(chosen_directory: Path | None) -> tuple[str, Path]:
     """Run id and where its files go: ``--output``, else results/<run-id>/."""
     run_id = new_run_id(datetime.datetime.now(datetime.UTC))
-    directory = chosen_directory or Path("results") / run_id
-    suffix = 1
-    while chosen_directory is None and directory.exists():
-        suffix += 1
-        directory = Path("results") / f"{run_id}-{suffix}"
-    return (directory.name if chosen_directory is None else run_id), directory.absolute()
+    if chosen_directory is not None:
+        return run_id, chosen_directory.absolute()
+    Path("results").mkdir(exist_ok=True)
+    for suffix in itertools.count(1):
+        directory = Path("results") / (run_id if suffix == 1 else f"{run_id}-{suffix}")
+        with contextlib.suppress(FileExistsError):
+            directory.mkdir()
+            break
+    return directory.name, directory.absolute()
 
 
 def stderr_console() -> Console:

@@ -19,6 +19,8 @@ from kpatch_ci.pipeline.engine import Node
 
 HEARTBEAT = 30.0
 """Seconds between plain lines while nothing ends."""
+ENOUGH = 10
+"""Stages of a kind that must have ended before its pace says anything."""
 KINDS = ("apply", "image", "build", "boot", "run")
 TITLES = {"apply": "apply", "image": "guest image", "build": "build", "boot": "boot", "run": "measure"}
 
@@ -52,8 +54,7 @@ class PlainProgress:
         self._reused: Counter[str] = Counter()
         self._running: dict[str, float] = {}
         self._began = self._spoke = time.monotonic()
-        self._busy: Counter[str] = Counter()
-        self._jobs = 1
+        self._began_kind: dict[str, float] = {}
 
     def planned(self, nodes: Sequence[Node]) -> None:
         """Say what is ahead."""
@@ -64,7 +65,7 @@ class PlainProgress:
     def started(self, node: Node) -> None:
         """Remember, and say it for long stages."""
         self._running[node.name] = time.monotonic()
-        self._jobs = max(self._jobs, sum(1 for _ in self._running))
+        self._began_kind.setdefault(node.kind, time.monotonic())
         if node.kind in ("build", "image") or self._verbose:
             self._say(f"{node.name} ...")
 
@@ -73,8 +74,6 @@ class PlainProgress:
         self._running.pop(node.name, None)
         self._done[node.kind] += 1
         self._reused[node.kind] += known
-        if not known:
-            self._busy[node.kind] += round(seconds * 1000)
         bad = getattr(value, "status", Status.PASSED) in (Status.FAILED, Status.ERROR)
         if bad or self._verbose or (not known and node.kind != "run"):
             self._say(f"{node.name}: {summary(value, seconds, known)}")
@@ -92,13 +91,13 @@ class PlainProgress:
             self._say(f"{self._counts(kind)}; now {doing}" + (f"; about {left / 60:.0f} min left" if left > 60 else ""))
 
     def remaining(self) -> float:
-        """Seconds of wall time left for the stages whose kind has been measured, by their mean so far."""
-        work = 0.0
-        for kind in self._total:
-            measured = self._done[kind] - self._reused[kind]
-            if measured:
-                work += (self._total[kind] - self._done[kind]) * self._busy[kind] / 1000 / measured
-        return work / self._jobs
+        """Seconds of wall time left for the kind of stage that is at work: what is left of it, at its pace so far."""
+        kind = next((k for k in KINDS if self._done[k] < self._total[k] and k in self._began_kind), None)
+        if kind is None:
+            return 0.0
+        measured = self._done[kind] - self._reused[kind]
+        elapsed = time.monotonic() - self._began_kind[kind]
+        return (self._total[kind] - self._done[kind]) * elapsed / measured if measured >= ENOUGH else 0.0
 
     def _counts(self, kind: str) -> str:
         reused = f" ({self._reused[kind]} reused)" if self._reused[kind] else ""

@@ -10,6 +10,7 @@ import click
 
 from kpatch_ci.cli.options import chosen, selection
 from kpatch_ci.cli.run import perform
+from kpatch_ci.pipeline.run import safe_name
 from kpatch_ci.series.folder import series_from_files
 
 
@@ -27,5 +28,5 @@ def command(mails: tuple[Path, ...], output: Path | None, as_json: bool, **optio
     Example:
       ./kpatch-ci try my.patch -t ~/linux --workload hackbench --quick
     """
-    series = series_from_files(list(mails), mails[0].stem)
+    series = series_from_files(list(mails), safe_name(mails[0].stem))
     return perform(chosen(options), [series], jobs=options["jobs"], output=output, as_json=as_json)

@@ -37,6 +37,8 @@ LAYOUT = 1
 """Raise it when what is done to the unpacked packages changes."""
 _LINKS = {"usr/bin/awk": "mawk", "usr/bin/sh": "dash"}
 PROBE_TIMEOUT = 30.0
+TMP_BYTES = 1 << 30
+"""What /tmp in the sandbox may hold: it is memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +69,12 @@ class ToolRoot:
         ``read`` and ``write`` are visible at their own paths; ``mounts`` (read-only) and ``write_mounts`` are
         (host path, path inside). There is no network and nothing else of the host; of its devices only ``devices``.
         """
-        args = [bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"]
+        # Without --cap-drop root keeps its capabilities in there, and could remount what is bound read-only.
+        args = [bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"]
         args += ["--ro-bind", str(self.path / "usr"), "/usr", "--ro-bind", str(self.path / "etc"), "/etc"]
         for name in ("bin", "sbin", "lib", "lib64"):
             args += ["--symlink", f"usr/{name}", f"/{name}"]
-        args += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]  # noqa: S108 (inside the sandbox)
+        args += ["--dev", "/dev", "--proc", "/proc", "--size", str(TMP_BYTES), "--tmpfs", "/tmp"]  # noqa: S108 (inside the sandbox)
         for path in read:
             args += ["--ro-bind", str(path), str(path)]
         for outside, inside in mounts:
@@ -119,6 +122,7 @@ def make_toolroot(cache: Path, suite: str, archives: Archives) -> ToolRoot:
             suites=(suite, f"{suite}-updates", f"{suite}-security"),
             archives=archives,
         )
+        apt.forget()  # what a killed run downloaded may be of another day
         try:
             apt.update()
             packages = apt.download(PACKAGES)

@@ -42,3 +42,13 @@ def find_crash(text: str) -> str | None:
         if _CRASH.search(line) and not _HARMLESS.search(line):
             return line.strip()
     return None
+
+
+_WARNING = re.compile(r"\bWARNING: |\bINFO: (?:possible|inconsistent|suspicious)|\bBUG: |\bCall trace:|\bCall Trace:")
+_VARYING = re.compile(r"^\[ *\d+\.\d+\] |0x[0-9a-f]+|\bCPU: \d+|\bPID: \d+|\+0x\S+")
+
+
+def find_warnings(text: str) -> tuple[str, ...]:
+    """Lines in which the kernel complains without dying (WARN, lockdep and the like), once each, without what varies."""
+    found = dict.fromkeys(_VARYING.sub("", line).strip() for line in text.splitlines() if _WARNING.search(line))
+    return tuple(found)

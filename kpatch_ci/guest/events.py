@@ -13,7 +13,7 @@ def events(text: str) -> Iterator[Mapping[str, Any]]:
     for line in text.splitlines():
         try:
             value = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(value, dict) and "event" in value:
             yield value

@@ -6,9 +6,10 @@ from __future__ import annotations
 import shlex
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from kpatch_ci.debian.toolroot import ToolRoot
 from kpatch_ci.guest import qemu, snapshot
@@ -25,7 +26,7 @@ from kpatch_ci.model.status import Status
 from kpatch_ci.process import tail
 from kpatch_ci.store.artifacts import ArtifactStore
 
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +71,22 @@ class Guests:
     def boot_key(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int) -> str:
         """Digest of everything that a snapshot is a function of."""
         modules = [[m.name, m.parameters, m.digest] for m in guest_modules(build)]
-        emulator = [self.tools.fingerprint, image.preload_digest]
+        has_dtb = machine.arch == "arm64"
+        argv = [
+            qemu.boot_argv(machine, boot_seed, dtb=has_dtb, qmp_fd=3),
+            qemu.resume_argv(machine, boot_seed, dtb=has_dtb),
+        ]
+        emulator = [self.tools.fingerprint, image.preload_digest, argv]
         inputs = [build.image_digest, modules, image.digest, machine_slice(machine), emulator, boot_seed]
         return digest([snapshot.KIND, STAGE_VERSION, *inputs])
 
-    def replicate_key(self, boot_key: str, job: str) -> str:
-        """Digest of everything that a replicate's text is a function of."""
-        return digest(["replicate", STAGE_VERSION, boot_key, job])
+    def replicate_key(self, boot: BootResult, job: str) -> str:
+        """Digest of everything that a replicate's text is a function of.
+
+        What the boot said over both channels, time stamps included, is in it: were a boot of one seed ever to stop at
+        another instant, its replicates would not be mixed with those of the first.
+        """
+        return digest(["replicate", STAGE_VERSION, boot.key, boot.said_digest, job])
 
     def find_boot(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int) -> BootResult | None:
         """The boot, when it was made before. Does not hash the snapshot: the first replicate does."""
@@ -185,9 +195,16 @@ def _read(path: Path) -> str:
         return ""
 
 
+def _differences(facts: Mapping[str, Any], machine: Machine, build: BuildResult) -> tuple[str, ...]:
+    """See ``differences``; a kernel under test may have made the agent say anything."""
+    try:
+        return differences(facts, machine, build.release, [m.name for m in guest_modules(build)])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return (f"its facts have not the form of the agent's: {error!r}",)
+
+
 def _readiness(work: Path, machine: Machine, build: BuildResult) -> Callable[[], str | None]:
     """What is asked when the guest has paused: is it the agent that says so, and is the guest what was asked for?"""
-    modules = [m.name for m in guest_modules(build)]
 
     def ready() -> str | None:
         text = _text(work)
@@ -195,7 +212,7 @@ def _readiness(work: Path, machine: Machine, build: BuildResult) -> Callable[[],
         if facts is None or find_event(text, "ready") is None:
             end = find_event(text, "end")
             return f"the guest's agent failed: {end.get('reason')}" if end else "the guest panicked before it was ready"
-        wrong = differences(facts, machine, build.release, modules)
+        wrong = _differences(facts, machine, build)
         return f"the guest is not what was asked for: {'; '.join(wrong[:3])}" if wrong else None
 
     return ready
@@ -205,10 +222,9 @@ def _failed(
     attempt: BootResult, lost: str, build: BuildResult, machine: Machine, *, work: Path, log: Path
 ) -> BootResult:
     end = find_event(_text(work), "end")
-    modules = [m.name for m in guest_modules(build)]
     return replace(
         attempt,
-        differences=differences(attempt.facts, machine, build.release, modules) if attempt.facts else (),
+        differences=_differences(attempt.facts, machine, build) if attempt.facts else (),
         console=_keep(work / qemu.CONSOLE_FILE, log),
         reason=f"the guest's agent failed: {end.get('reason')}" if end else lost,
         log_tail=tail(work / qemu.CONSOLE_FILE),

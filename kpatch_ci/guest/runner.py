@@ -58,9 +58,10 @@ class Runner:
         env = {"LD_PRELOAD": qemu.PRELOAD} if exact else {}
         return self.tools.argv(argv, mounts=mounts, write_mounts=[(work, qemu.WORK)], env=env)
 
-    def _watch(self, work: Path, timeout: float) -> Watch:
+    def _watch(self, work: Path, timeout: float, *, quiet: bool = False) -> Watch:
+        """``quiet``: the guest measures and says nothing meanwhile; only its time limit ends it then."""
         console, results = work / qemu.CONSOLE_FILE, work / qemu.RESULT_FILE
-        return Watch(console, results, timeout=timeout, silence=self.silence)
+        return Watch(console, results, timeout=timeout, silence=timeout if quiet else self.silence)
 
     def boot(
         self,
@@ -109,7 +110,7 @@ class Runner:
         argv = qemu.resume_argv(machine, seed, dtb=files.dtb is not None)
         command = self.sandboxed(argv, [*files.mounts(), (snapshot, qemu.SNAPSHOT)], work)
         with (work / QEMU_LOG).open("wb") as log, Process(command, stdout=log) as process:
-            lost = attend(process, self._watch(work, timeout))
+            lost = attend(process, self._watch(work, timeout, quiet=True))
             ended = Ended(lost, process.poll(), process.seconds)
         if ended.code and not lost and not (work / qemu.CONSOLE_FILE).exists():
             raise InfrastructureError(f"QEMU did not start (exit status {ended.code})", log=tail(work / QEMU_LOG))
@@ -126,12 +127,14 @@ class Runner:
 
 
 def _gone(watch: Watch, code: int, work: Path) -> str:
-    """Why QEMU has ended by itself. Raises InfrastructureError when it never executed the guest."""
+    """Why QEMU has ended by itself. Raises InfrastructureError when it never started."""
     crash = watch.crash()
     if crash:
         return f"the guest crashed: {crash}"
     if code:
-        raise InfrastructureError(f"QEMU ended with exit status {code}", log=tail(work / QEMU_LOG))
+        if not (work / qemu.CONSOLE_FILE).exists():
+            raise InfrastructureError(f"QEMU did not start (exit status {code})", log=tail(work / QEMU_LOG))
+        return f"QEMU ended with exit status {code}: {tail(work / QEMU_LOG, lines=3)}"  # a kernel can make it do so
     return "the guest ended before it was ready"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Snapshots as artifacts: the machine's state, the boot's console, and what the guest said of itself.
+"""Snapshots as artifacts: the machine's state, the boot's console, and (in the manifest) what the guest said of itself.
 
 The state is a sparse file: as large as the guest's memory, with a twentieth of it on disk. Hashing all of it would take as
 long as half a boot, so it joins its artifact after the store has hashed the rest, under a digest that skips the zeros.
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import logging
 import os
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,7 @@ from typing import Any
 
 from kpatch_ci.guest import qemu
 from kpatch_ci.model.boot import BootResult
+from kpatch_ci.model.digest import digest, file_digest
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.status import Status
 from kpatch_ci.process import run
@@ -28,7 +28,6 @@ from kpatch_ci.store.cache import locked
 log = logging.getLogger(__name__)
 
 KIND = "snapshot"
-FACTS = "facts.json"
 COPY_TIMEOUT = 300.0
 BLOCK = 64 * 1024
 MIB = 1024 * 1024
@@ -93,12 +92,13 @@ def keep(store: ArtifactStore, boot: BootResult, work: Path) -> Artifact:
         "qemu_argv": boot.qemu_argv,
         "reproduce": boot.reproduce,
         "snapshot": {"digest": sparse_digest(state), "size": state.stat().st_size},
+        "said": digest([file_digest(work / name) for name in (qemu.CONSOLE_FILE, qemu.RESULT_FILE)]),
+        "facts": dict(boot.facts),
     }
     key = boot.key
 
     def fill(place: Path) -> Mapping[str, Any]:
         _move(work / qemu.CONSOLE_FILE, place / qemu.CONSOLE_FILE)
-        (place / FACTS).write_text(json.dumps(boot.facts, indent=1))
         return meta
 
     with _joining(store, key):
@@ -168,9 +168,10 @@ def boot_result(artifact: Artifact, arm: str, *, cached: bool) -> BootResult:
         key=artifact.key,
         seconds=meta["seconds"],
         cached=cached,
-        facts=json.loads((artifact.path / FACTS).read_text()),
+        facts=meta["facts"],
         snapshot=artifact.path / qemu.SNAPSHOT_FILE,
         snapshot_digest=meta["snapshot"]["digest"],
+        said_digest=meta["said"],
         console=artifact.path / qemu.CONSOLE_FILE,
         qemu_argv=tuple(meta["qemu_argv"]),
         reproduce=meta["reproduce"],

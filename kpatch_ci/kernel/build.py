@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from kpatch_ci.debian.toolroot import ToolRoot
-from kpatch_ci.kernel.checkout import checkout, checkout_patched
+from kpatch_ci.kernel.checkout import changed_paths, checkout, checkout_patched
 from kpatch_ci.kernel.diagnostics import failure_tail, objects_compiled, warnings
 from kpatch_ci.kernel.git import open_repo
 from kpatch_ci.kernel.kconfig import Kconfigs, Requested, check, merged, parse_config
+from kpatch_ci.kernel.outputs import OddOutput, all_logs, compiled, logs_of, next_log, read_small, take
 from kpatch_ci.model.arch import Arch
 from kpatch_ci.model.build import BuildResult, ConfigMiss, Diagnostic, Tree
 from kpatch_ci.model.digest import digest
@@ -28,11 +30,11 @@ from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.status import Status
 from kpatch_ci.process import run
 from kpatch_ci.store.artifacts import Artifact, ArtifactStore
-from kpatch_ci.store.atomic import disk_errors, write_text
+from kpatch_ci.store.atomic import disk_errors, require_space, write_text
 from kpatch_ci.store.cache import locked
 
 KIND = "build"
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 SRC, OUT = "/src", "/out"
 PINNED = {
     "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 2026",
@@ -41,7 +43,10 @@ PINNED = {
     "KBUILD_BUILD_VERSION": "1",
     "SOURCE_DATE_EPOCH": "1767225600",
 }
+JOBS = "/jobserver"
 FRAGMENT = "kpatch-ci.config"
+_OUT_OF_MEMORY = "Killed signal terminated program"
+"""What gcc says of a child that the kernel's OOM killer ended."""
 KEPT_LOG = "build.log"
 
 
@@ -93,17 +98,26 @@ class Builder:
         if found:
             return found
         log = logs / f"build-{request.arch.name}-{request.arm}.log"
-        started = time.monotonic()
         out = self._output(request, key)
         with locked(out):
+            found = self.find(request)  # another process may have made it while this one waited
+            if found:
+                return found
+            started = time.monotonic()
             source = self._prepare(request, out)
             failed = self._configure(request, source, out, log) or self._make(request, source, out, log)
-            seconds = time.monotonic() - started
-            if failed:
-                self._discard(request, out)
-                return _failed(request, key, failed, seconds=seconds, log=log, reproduce=self.reproduce(request))
-            artifact = self._keep(request, key, out, log, seconds)
+            artifact = None
+            if not failed:
+                try:
+                    artifact = self._keep(request, key, out, time.monotonic() - started)
+                except OddOutput as odd:
+                    failed = _Failure(str(odd), "")
             self._discard(request, out)
+        if artifact is None or failed:
+            require_space(self.cache)
+            assert failed  # noqa: S101
+            seconds = time.monotonic() - started
+            return _failed(request, key, failed, seconds=seconds, log=log, reproduce=self.reproduce(request))
         return _result(request, artifact, cached=False)
 
     def reproduce(self, request: BuildRequest) -> str:
@@ -113,27 +127,40 @@ class Builder:
         return f"{env} {' '.join([*make, *request.arch.make_targets])}"
 
     def _output(self, request: BuildRequest, key: str) -> Path:
-        return self.cache / "out" / f"{request.arch.name}-{key[:16]}"
+        return self.cache / "out" / f"{'patched-' if _is_patched(request) else ''}{request.arch.name}-{key[:16]}"
 
     def _prepare(self, request: BuildRequest, out: Path) -> Path:
         """Source tree to build from; for a patched arm the output starts as a copy of the baseline's objects."""
-        if request.tree_id == request.tree.tree_id:
+        if not _is_patched(request):
             out.mkdir(parents=True, exist_ok=True)
             return checkout(self.cache, request.tree)
         baseline = BuildRequest("baseline", request.arch, request.tree, request.tree.tree_id, request.config)
         objects = self._output(baseline, baseline.key(self.tools))
-        shutil.rmtree(out, ignore_errors=True)
-        if objects.is_dir():
-            done = run(["cp", "-a", "--reflink=auto", objects, out], timeout=self.timeout)
-            if not done.ok:
-                raise InfrastructureError(f"cannot copy the baseline's objects: {done.explain()}", log=done.output)
+        self._discard(request, out)
+        with locked(objects):
+            newest = self._copy_objects(objects, out) if (objects / "vmlinux").exists() else 0.0
         out.mkdir(parents=True, exist_ok=True)
-        return checkout_patched(self.cache, request.tree, request.tree_id)
+        return checkout_patched(self.cache, request.tree, request.tree_id, newer_than=newest)
+
+    def _copy_objects(self, objects: Path, out: Path) -> float:
+        """Copy the baseline's output, all of it or nothing; the time stamp of its newest object."""
+        work = Path(tempfile.mkdtemp(prefix=".new-", dir=out.parent))
+        done = run(["cp", "-aT", "--reflink=auto", objects, work], timeout=self.timeout)
+        if not done.ok:
+            require_space(self.cache)
+            raise InfrastructureError(f"cannot copy the baseline's objects: {done.explain()}", log=done.output)
+        work.rename(out)
+        return max(
+            (objects / name).stat().st_mtime
+            for name in ("vmlinux", ".config", "modules.order")
+            if (objects / name).exists()
+        )
 
     def _discard(self, request: BuildRequest, out: Path) -> None:
         """A patched arm's objects are not needed again: the next edit starts from the baseline's."""
-        if request.tree_id != request.tree.tree_id:
+        if _is_patched(request):
             shutil.rmtree(out, ignore_errors=True)
+            shutil.rmtree(logs_of(out), ignore_errors=True)
 
     def _variables(self, arch: Arch) -> list[str]:
         cross = [f"CROSS_COMPILE={arch.cross_compile}"] if arch.cross_compile else []
@@ -144,8 +171,8 @@ class Builder:
         writable: list[tuple[Path, str]] = [(out, OUT)]
         make = ["make", "-C", SRC, f"O={OUT}", *self._variables(arch), *targets]
         if parallel and self.jobserver is not None:
-            env["MAKEFLAGS"] = f" -j{self.jobs} --jobserver-auth=fifo:/jobs/{self.jobserver.name}"
-            writable.append((self.jobserver.parent, "/jobs"))
+            env["MAKEFLAGS"] = f" -j{self.jobs} --jobserver-auth=fifo:{JOBS}"
+            writable.append((self.jobserver, JOBS))
         elif parallel:
             make.insert(1, f"-j{self.jobs}")
         return self.tools.argv(make, mounts=[(source, SRC)], write_mounts=writable, env=env)
@@ -158,7 +185,10 @@ class Builder:
         done = run(argv, timeout=self.timeout, log=log.with_suffix(".config.log"))
         if not done.ok:
             return _Failure(f"allnoconfig: {done.explain()}", done.output)
-        final = parse_config((out / ".config").read_text())
+        try:
+            final = parse_config(read_small(out, ".config"))
+        except OddOutput as odd:
+            return _Failure(str(odd), done.output)
         kconfigs = Kconfigs(open_repo(request.tree.repo), request.tree_id)
         misses = check(request.config, final, kconfigs)
         if misses:
@@ -170,29 +200,30 @@ class Builder:
 
     def _make(self, request: BuildRequest, source: Path, out: Path, log: Path) -> _Failure | None:
         argv = self._sandboxed(source, out, request.arch, request.arch.make_targets, parallel=True)
-        done = run(argv, timeout=self.timeout, log=log)
+        said = next_log(out)
+        done = run(argv, timeout=self.timeout, log=said)
         if done.ok:
             return None
-        text = log.read_text(errors="replace")
-        if "No space left on device" in text:
+        shutil.copyfile(said, log)
+        text = said.read_text(errors="replace")
+        if _OUT_OF_MEMORY in text:
             raise InfrastructureError(
-                "no space left on the disk while building", log=done.output, hint="./kpatch-ci clean"
+                "a compiler was killed: out of memory", log=done.output, hint="use a smaller --jobs"
             )
         return _Failure(f"make: {done.explain()}", failure_tail(text))
 
-    def _keep(self, request: BuildRequest, key: str, out: Path, log: Path, seconds: float) -> Artifact:
-        text = log.read_text(errors="replace")
+    def _keep(self, request: BuildRequest, key: str, out: Path, seconds: float) -> Artifact:
+        text = all_logs(out)
+        changed = changed_paths(request.tree, request.tree_id) if _is_patched(request) else ()
 
         def fill(place: Path) -> Mapping[str, Any]:
-            shutil.copyfile(out / request.arch.image, place / "image")
-            for name, kept in (("vmlinux", "vmlinux"), ("System.map", "System.map"), (".config", "config")):
-                shutil.copyfile(out / name, place / kept)
-            shutil.copyfile(log, place / KEPT_LOG)
-            modules = _copy_modules(out, place / "modules")
+            modules = take(out, request.arch, place)
+            (place / KEPT_LOG).write_text(text)
             return {
                 "seconds": round(seconds, 2),
                 "objects": objects_compiled(text),
-                "release": (out / "include/config/kernel.release").read_text().strip(),
+                "release": read_small(out, "include/config/kernel.release").strip(),
+                "compiled": compiled(out, changed, SRC),
                 "warnings": [[d.path, d.line, d.severity, d.text, d.option] for d in warnings(text)],
                 "modules": modules,
                 "tree_id": request.tree_id,
@@ -209,18 +240,6 @@ class _Failure:
     misses: tuple[ConfigMiss, ...] = ()
 
 
-def _copy_modules(out: Path, place: Path) -> list[str]:
-    """Copy the modules in modules.order's order, and return their names."""
-    order = out / "modules.order"
-    names = []
-    for line in order.read_text().splitlines() if order.exists() else []:
-        module = out / Path(line).with_suffix(".ko")
-        place.mkdir(exist_ok=True)
-        shutil.copyfile(module, place / module.name)
-        names.append(module.name)
-    return names
-
-
 def _result(request: BuildRequest, artifact: Artifact, *, cached: bool) -> BuildResult:
     meta = artifact.meta
     return BuildResult(
@@ -234,6 +253,8 @@ def _result(request: BuildRequest, artifact: Artifact, *, cached: bool) -> Build
         cached=cached,
         release=meta["release"],
         image_digest=artifact.digests["image"],
+        kernel_digest=digest({n: d for n, d in artifact.digests.items() if n == "image" or n.startswith("modules/")}),
+        compiled=meta["compiled"],
         config_digest=artifact.digests["config"],
         artifact=artifact.path,
         log=artifact.path / KEPT_LOG,
@@ -262,6 +283,10 @@ def _failed(
         log_tail=failure.tail,
         reproduce=reproduce,
     )
+
+
+def _is_patched(request: BuildRequest) -> bool:
+    return request.tree_id != request.tree.tree_id
 
 
 def default_jobs() -> int:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from kpatch_ci.kernel.git import open_repo
+from kpatch_ci.kernel.git import git_errors, open_repo
 from kpatch_ci.model.build import Tree
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.process import run
@@ -26,9 +27,9 @@ OLD = 1_500_000_000
 """Time stamp (seconds) of every file that comes from the baseline."""
 
 
-def source_place(cache: Path, tree_id: str) -> Path:
+def source_place(cache: Path, tree_id: str, *, patched: bool = False) -> Path:
     """Where the working tree of a git tree is or would be."""
-    return cache / "src" / tree_id[:16]
+    return cache / "src" / f"{'patched-' if patched else ''}{tree_id[:16]}"
 
 
 def checkout(cache: Path, tree: Tree) -> Path:
@@ -40,6 +41,7 @@ def checkout(cache: Path, tree: Tree) -> Path:
         work = _fresh(place)
         repo = open_repo(tree.repo)
         with (
+            git_errors("check the tree out"),
             tempfile.TemporaryDirectory(dir=place.parent, prefix=".index-") as scratch,
             repo.git.custom_environment(GIT_INDEX_FILE=f"{scratch}/index"),
         ):
@@ -53,35 +55,38 @@ def checkout(cache: Path, tree: Tree) -> Path:
     return place
 
 
-def checkout_patched(cache: Path, tree: Tree, tree_id: str) -> Path:
+def checkout_patched(cache: Path, tree: Tree, tree_id: str, *, newer_than: float = 0.0) -> Path:
     """A patched working tree beside the baseline's: hard links, with the files that differ written anew.
 
-    Call it after the objects that the build starts from are in place: the files that differ are stamped now.
+    The files that differ are stamped as newer than ``newer_than``: the time stamp (seconds) of the newest object that
+    the build starts from. The host's clock may have been set back since that was made.
     """
-    place = source_place(cache, tree_id)
+    place = source_place(cache, tree_id, patched=True)
     if tree_id == tree.tree_id:
         return checkout(cache, tree)
     base = checkout(cache, tree)
     changes = _changes(tree, tree_id)
-    with locked(place), disk_errors(place):
+    stamp = max(time.time(), newer_than + 1)
+    with locked(place), disk_errors(place), git_errors("write the patched tree"):
         if not place.is_dir():
             work = _fresh(place)
             work.rmdir()
-            done = run(["cp", "-al", base, work], timeout=COPY_TIMEOUT)
+            done = run(["cp", "-alT", base, work], timeout=COPY_TIMEOUT)
             if not done.ok:
                 raise InfrastructureError(f"cannot link the source tree: {done.explain()}", log=done.output)
             _write(tree, changes, work)
             work.rename(place)
         for change in changes:
             if change.blob:
-                os.utime(place / change.name, follow_symlinks=False)
+                os.utime(place / change.name, (stamp, stamp), follow_symlinks=False)
     return place
 
 
 def _fresh(place: Path) -> Path:
-    work = place.with_name(f".new-{place.name}")
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
+    """A new directory beside ``place``: never one that an orphan of a killed run may still write to."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".new-{place.name}-", dir=place.parent))
+    work.chmod(0o755)
     return work
 
 
@@ -91,6 +96,11 @@ class _Change:
     mode: str
     blob: str
     """Empty for a file that is gone."""
+
+
+def changed_paths(tree: Tree, tree_id: str) -> tuple[str, ...]:
+    """Files in which a git tree differs from the baseline, but for those that are gone."""
+    return tuple(change.name for change in _changes(tree, tree_id) if change.blob)
 
 
 def _changes(tree: Tree, tree_id: str) -> list[_Change]:
@@ -108,8 +118,10 @@ def _write(tree: Tree, changes: list[_Change], work: Path) -> None:
     repo = open_repo(tree.repo)
     for change in changes:
         target = work / change.name
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target)
         target.unlink(missing_ok=True)  # never write through a hard link
-        if not change.blob:
+        if not change.blob or change.mode == "160000":
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         data = repo.odb.stream(bytes.fromhex(change.blob)).read()
@@ -118,8 +130,3 @@ def _write(tree: Tree, changes: list[_Change], work: Path) -> None:
             continue
         target.write_bytes(data)
         target.chmod(0o755 if change.mode == "100755" else 0o644)
-
-
-def remove_source(cache: Path, tree_id: str) -> None:
-    """Remove a working tree, if it is there."""
-    shutil.rmtree(source_place(cache, tree_id), ignore_errors=True)

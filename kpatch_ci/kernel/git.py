@@ -7,6 +7,7 @@ import os
 import tarfile
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -17,6 +18,10 @@ from kpatch_ci.model.errors import InfrastructureError, UserError
 ISOLATED = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_SYSTEM": "/dev/null",
+    # Repositories of other users are read too (a bind mount in a CI container): objects only, no hook ever runs.
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.directory",
+    "GIT_CONFIG_VALUE_0": "*",
     "LC_ALL": "C",
     "GIT_TERMINAL_PROMPT": "0",
 }
@@ -32,6 +37,19 @@ IDENTITY = {
 }
 
 
+@contextmanager
+def git_errors(what: str) -> Iterator[None]:
+    """Turn what git says when it fails into an InfrastructureError."""
+    try:
+        yield
+    except git.GitCommandError as error:
+        said = str(error.stderr).strip()
+        full = "No space left" in said
+        raise InfrastructureError(
+            f"git cannot {what}", log=said, hint="free some disk space" if full else None
+        ) from error
+
+
 def open_repo(path: Path) -> git.Repo:
     """A repository, isolated from the user's configuration. Raises InfrastructureError when there is none."""
     try:
@@ -44,11 +62,16 @@ def open_repo(path: Path) -> git.Repo:
 
 def make_bare(path: Path) -> git.Repo:
     """A new (or the old) bare repository at ``path``, tuned for one large import."""
+    for lock in ("config.lock", "shallow.lock", "packed-refs.lock", "directory-index.lock"):
+        (path / lock).unlink(missing_ok=True)  # a killed run's: whoever makes a repository holds its place's lock
     repo = git.Repo.init(path, mkdir=True, bare=True)
-    with repo.config_writer() as config:
-        config.set_value("gc", "auto", "0")
-        config.set_value("pack", "compression", "1")
-        config.set_value("core", "looseCompression", "1")
+    settings = {("gc", "auto"): "0", ("pack", "compression"): "1", ("core", "looseCompression"): "1"}
+    with repo.config_reader("repository") as known:
+        missing = {key: value for key, value in settings.items() if str(known.get_value(*key, default="")) != value}
+    if missing:
+        with repo.config_writer() as config:
+            for (section, option), value in missing.items():
+                config.set_value(section, option, value)
     repo.git.update_environment(**ISOLATED, **IDENTITY)
     return repo
 

@@ -21,6 +21,16 @@ _SET = re.compile(r"^CONFIG_(\w+)=(.+)$")
 _UNSET = re.compile(r"^# CONFIG_(\w+) is not set$")
 
 
+_RANGE = re.compile(r"^# (since|before) (\d+\.\d+):")
+"""``# since 5.16: why`` or ``# before 6.10: why`` above a symbol: kernels outside of that are not asked for it."""
+
+
+def version(release: str) -> tuple[int, int]:
+    """``6.1.140`` -> (6, 1)."""
+    found = re.match(r"(\d+)\.(\d+)", release)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Requested:
     """One symbol as a fragment wants it. ``value`` is ``n`` for "is not set"."""
@@ -35,8 +45,11 @@ class Requested:
         return f"# CONFIG_{self.symbol} is not set" if self.value == "n" else f"CONFIG_{self.symbol}={self.value}"
 
 
-def read_fragments(paths: Iterable[Path]) -> dict[str, Requested]:
-    """Symbols of all fragments together. Raises UserErrors: missing files and lines that are no Kconfig."""
+def read_fragments(paths: Iterable[Path], release: str) -> dict[str, Requested]:
+    """Symbols of all fragments together, as far as a kernel of ``release`` has them (see _RANGE).
+
+    Raises UserErrors: missing files and lines that are no Kconfig.
+    """
     wanted: dict[str, Requested] = {}
     errors: list[UserError] = []
     for path in paths:
@@ -46,11 +59,17 @@ def read_fragments(paths: Iterable[Path]) -> dict[str, Requested]:
             there = ", ".join(sorted(p.stem for p in path.parent.glob("*.config")))
             errors.append(UserError("no such kconfig fragment", where=str(path), expected=f"there are: {there}"))
             continue
+        applies = True
         for number, line in enumerate(lines, start=1):
+            if mark := _RANGE.match(line):
+                applies = (version(release) >= version(mark[2])) == (mark[1] == "since")
+                continue
             found = _SET.match(line.strip()) or _UNSET.match(line.strip())
             if found:
                 value = found[2] if found.lastindex == 2 else "n"
-                wanted[found[1]] = Requested(found[1], value, f"{path.name}:{number}")
+                if applies:
+                    wanted[found[1]] = Requested(found[1], value, f"{path.name}:{number}")
+                applies = True
             elif line.strip() and not line.lstrip().startswith("#"):
                 errors.append(
                     UserError(

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from kpatch_ci.model.build import Proof
 from kpatch_ci.model.series import Adds
@@ -21,6 +23,34 @@ def prove(adds: Adds, baseline: Path, patched: Path) -> tuple[Proof, ...]:
     strings += [("sched_feature", s, s) for s in adds.sched_features]
     proofs += [Proof(kind, name, *(_has_string(vmlinux, text) for _, vmlinux in arms)) for kind, name, text in strings]
     return tuple(proofs)
+
+
+def prove_sources(compiled: Mapping[str, bool]) -> tuple[Proof, ...]:
+    """Changed code files that objects of the patched kernel were made from; where there is none, all of them, unproven."""
+    used = any(compiled.values())
+    return tuple(Proof("source", path, used, False) for path, made in compiled.items() if made or not used)
+
+
+def prove_in_guest(adds: Adds, baseline: Mapping[str, Any], patched: Mapping[str, Any]) -> tuple[Proof, ...]:
+    """Look up sysctls below kernel/ and scheduler features in what the two guests reported of themselves.
+
+    Better than strings in an image: the last part of a sysctl's path may well be there for another reason.
+    """
+    proofs = []
+    for name in adds.sysctls:
+        short = name.removeprefix("kernel/")
+        if short != name and baseline.get("sysctls") and patched.get("sysctls"):
+            proofs.append(Proof("sysctl", name, *(short in facts["sysctls"] for facts in (patched, baseline))))
+    for name in adds.sched_features:
+        if baseline.get("features") and patched.get("features"):
+            proofs.append(
+                Proof("sched_feature", name, *(_has_feature(f["features"], name) for f in (patched, baseline)))
+            )
+    return tuple(proofs)
+
+
+def _has_feature(features: Sequence[str], name: str) -> bool:
+    return name in features or f"NO_{name}" in features
 
 
 def _symbols(path: Path) -> frozenset[str]:

@@ -20,7 +20,7 @@ import git
 
 from kpatch_ci.debian.apt import AptRoot, Archives, Package, extract
 from kpatch_ci.debian.toolroot import ToolRoot
-from kpatch_ci.kernel.git import IDENTITY, ISOLATED, import_tar, kernel_release, make_bare, open_repo
+from kpatch_ci.kernel.git import IDENTITY, ISOLATED, git_errors, import_tar, kernel_release, make_bare, open_repo
 from kpatch_ci.model.build import Tree
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.errors import InfrastructureError, UserError
@@ -32,7 +32,17 @@ SUITES = {"5.10": "bullseye", "6.1": "bookworm", "6.12": "trixie"}
 """Debian release that carries a kernel version as its own; others are looked for in NEWER."""
 NEWER = ("trixie-backports", "forky", "sid")
 IMPORT_VERSION = 1
+FETCH_TIMEOUT = 1800
+"""Seconds that a fetch from a remote repository may take."""
 _REMOTE = re.compile(r"^(https?|git|ssh|file)://|^[\w.-]+@[\w.-]+:")
+
+
+def split_ref(spec: str) -> tuple[str, str]:
+    """``PLACE@REF`` -> PLACE and REF (empty where there is none). A ref may hold slashes; ``user@host:path`` is no ref."""
+    if Path(spec).expanduser().exists():
+        return spec, ""
+    place, at, ref = spec.rpartition("@")
+    return (place, ref) if at and place and ":" not in ref else (spec, "")
 
 
 class TreeCache:
@@ -56,17 +66,20 @@ class TreeCache:
         """The tree that ``spec`` names. Raises UserError (no such thing) or InfrastructureError (cannot fetch it)."""
         if spec.startswith("debian:"):
             return self._debian(spec)
-        where, _, ref = spec.rpartition("@") if "@" in Path(spec).name else (spec, "", "")
+        where, ref = split_ref(spec)
         if _REMOTE.match(spec):
-            return self._remote(spec, where, ref or "HEAD")
+            with git_errors(f"get {spec}"):
+                return self._remote(spec, where, ref or "HEAD")
         path = Path(where).expanduser().absolute()
         if not path.is_dir():
             raise UserError(
                 f"no such tree: {spec}", where="tree", expected="debian:X.Y, a git repository[@ref], or a directory"
             )
         if (path / ".git").exists() or (path / "objects").is_dir():
-            return self._local(spec, path, ref or "HEAD")
-        return self._directory(spec, path)
+            with git_errors(f"read {spec}"):
+                return self._local(spec, path, ref or "HEAD")
+        with git_errors(f"import {spec}"):
+            return self._directory(spec, path)
 
     def _debian(self, spec: str) -> Tree:
         version = spec.removeprefix("debian:")
@@ -81,6 +94,7 @@ class TreeCache:
             suite = SUITES.get(version)
             suites = (suite, f"{suite}-security") if suite else NEWER
             apt = AptRoot(place.with_name(place.name + ".apt"), arch="amd64", suites=suites, archives=self.archives)
+            apt.forget()  # what a killed run downloaded may be of another day
             try:
                 apt.update()
                 package = self._find(apt, version)
@@ -124,7 +138,9 @@ class TreeCache:
         try:
             commit = str(theirs.git.rev_parse("--verify", f"{ref}^{{commit}}"))
         except git.GitCommandError as error:
-            raise UserError(f"{path} has no ref '{ref}'", where="tree", expected=_some_refs(theirs)) from error
+            said = str(error.stderr).strip().strip("'").removeprefix("stderr: ").strip("'")
+            what = f"{path} has no ref '{ref}' (git: {said})"
+            raise UserError(what, where="tree", expected=_some_refs(theirs)) from error
         place = self.root / f"git-{digest(str(theirs.common_dir))[:12]}"
         with locked(place):
             repo = make_bare(place)
@@ -137,7 +153,8 @@ class TreeCache:
         with locked(place):
             repo = make_bare(place)
             try:
-                repo.git.fetch("--depth=1", "--no-tags", "--force", url, f"{ref}:refs/kpatch-ci/{digest(ref)[:12]}")
+                target = f"{ref}:refs/kpatch-ci/{digest(ref)[:12]}"
+                repo.git.fetch("--depth=1", "--no-tags", "--force", url, target, kill_after_timeout=FETCH_TIMEOUT)
             except git.GitCommandError as error:
                 raise InfrastructureError(f"cannot fetch '{ref}' from {url}", log=str(error.stderr).strip()) from error
             commit = str(repo.git.rev_parse(f"refs/kpatch-ci/{digest(ref)[:12]}^{{commit}}"))

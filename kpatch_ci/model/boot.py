@@ -27,6 +27,8 @@ class BootResult:
     differences: tuple[str, ...] = ()
     snapshot: Path | None = None
     snapshot_digest: str = ""
+    said_digest: str = ""
+    """Of console and result channel up to the snapshot, with their time stamps: equal for boots that ran alike."""
     console: Path | None = None
     qemu_argv: tuple[str, ...] = ()
     reason: str = ""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kpatch_ci.model.status import Status
@@ -62,7 +62,7 @@ class Proof:
     """One thing that a series adds, looked up in both arms' images."""
 
     kind: str
-    """``symbol``, ``sysctl`` or ``sched_feature``."""
+    """``symbol``, ``sysctl``, ``sched_feature``, or ``source``: a changed file that an object was made from."""
     name: str
     in_patched: bool
     in_baseline: bool
@@ -88,7 +88,11 @@ class BuildResult:
     cached: bool
     release: str = ""
     image_digest: str = ""
+    kernel_digest: str = ""
+    """Of image and modules together: what tells two arms' kernels apart."""
     config_digest: str = ""
+    compiled: Mapping[str, bool] = field(default_factory=dict)
+    """Code files that the arm changes -> whether any object was made from them under this configuration."""
     artifact: Path | None = None
     log: Path | None = None
     warnings: tuple[Diagnostic, ...] = ()
@@ -97,4 +101,3 @@ class BuildResult:
     log_tail: str = ""
     reproduce: str = ""
     """Command that does this build by hand."""
-    fingerprint: Mapping[str, str] | None = None

@@ -42,6 +42,12 @@ class ArchResult:
     patched: ArmResult | None
     new_warnings: tuple[Diagnostic, ...] = ()
     proofs: tuple[Proof, ...] = ()
+    not_compiled: tuple[str, ...] = ()
+    """Changed code files that no object was made from: another architecture's, or off in this configuration."""
+    new_complaints: tuple[str, ...] = ()
+    """What the patched kernel complains of on its boots' consoles, and the baseline does not (WARN and the like)."""
+    config_changes: tuple[str, ...] = ()
+    """Kconfig symbols in which the arms differ: what the patch did to the configuration, beside its code."""
     comparisons: tuple[Comparison, ...] = ()
     status: Status = Status.PASSED
     """Failed: does not apply, build or boot, an arm's workload failed, or a primary figure regressed beyond the threshold."""

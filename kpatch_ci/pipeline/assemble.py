@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kpatch_ci.config.load import Config
+from kpatch_ci.guest.console import find_warnings
 from kpatch_ci.kernel.diagnostics import introduced
-from kpatch_ci.kernel.prove import prove
+from kpatch_ci.kernel.kconfig import parse_config
+from kpatch_ci.kernel.outputs import config_changes
+from kpatch_ci.kernel.prove import prove, prove_in_guest, prove_sources
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult, Proof
 from kpatch_ci.model.comparison import Comparison
@@ -25,12 +28,12 @@ from kpatch_ci.workloads.table import WORKLOADS
 Key = tuple[str, str, Any]
 
 
-def assemble(config: Config, series: Sequence[Series], values: Values) -> tuple[SeriesResult, ...]:
-    """Every series on every architecture, compared and judged."""
-    return tuple(_series(config, one, values) for one in series)
+def assemble(config: Config, series: Sequence[Series], values: Values, command: str) -> tuple[SeriesResult, ...]:
+    """Every series on every architecture, compared and judged. ``command`` is what reproduces it."""
+    return tuple(_series(config, one, values, command) for one in series)
 
 
-def _series(config: Config, series: Series, values: Values) -> SeriesResult:
+def _series(config: Config, series: Series, values: Values, command: str) -> SeriesResult:
     arms = {m.arch: (_arm(config, m, BASELINE, values), _arm(config, m, series.name, values)) for m in config.machines}
     comparable = {
         arch: (_by_key(baseline), _by_key(patched))
@@ -40,7 +43,7 @@ def _series(config: Config, series: Series, values: Values) -> SeriesResult:
     metrics = {plan.kind: WORKLOADS[plan.kind].metrics for plan in config.workloads}
     compared = compare_series(comparable, config.workloads, metrics, config.thresholds)
     arches = tuple(
-        _arch(series, machine, values, arms[machine.arch], compared.get(machine.arch, []))
+        _arch(series, machine, values, arms[machine.arch], compared.get(machine.arch, []), command=command)
         for machine in config.machines
     )
     return SeriesResult(series.name, series.title, series.notes, arches)
@@ -70,8 +73,8 @@ def _by_key(arm: ArmResult) -> dict[Key, Replicate]:
 
 
 def _unchanged(baseline: ArmResult, patched: ArmResult) -> bool:
-    """Whether the series leaves the image as it was: then there is nothing to measure."""
-    return bool(patched.build.image_digest) and patched.build.image_digest == baseline.build.image_digest
+    """Whether the series leaves image and modules as they were: then there is nothing to measure."""
+    return bool(patched.build.kernel_digest) and patched.build.kernel_digest == baseline.build.kernel_digest
 
 
 def _arch(
@@ -80,6 +83,8 @@ def _arch(
     values: Values,
     arms: tuple[ArmResult | None, ArmResult | None],
     compared: Sequence[Comparison],
+    *,
+    command: str,
 ) -> ArchResult:
     applied: ApplyResult = values[apply_name(series.name)]
     baseline, patched = arms
@@ -95,17 +100,48 @@ def _arch(
         patched=patched,
         new_warnings=warnings,
         proofs=proofs,
+        not_compiled=tuple(path for path, made in patched.build.compiled.items() if not made) if patched else (),
+        new_complaints=_new_complaints(baseline, patched),
+        config_changes=_config_changes(baseline, patched),
         comparisons=ordered,
         status=status,
         reason=reason,
-        reproduce=f"./kpatch-ci run --series {series.name} --arch {machine.arch}",
+        reproduce=command,
     )
 
 
 def _proofs(adds: Adds, baseline: ArmResult | None, patched: ArmResult | None) -> tuple[Proof, ...]:
     if not (baseline and patched and baseline.build.artifact and patched.build.artifact):
         return ()
-    return prove(adds, baseline.build.artifact, patched.build.artifact)
+    in_image = prove(adds, baseline.build.artifact, patched.build.artifact)
+    seen = prove_in_guest(adds, _facts(baseline), _facts(patched))
+    better = {(p.kind, p.name): p for p in seen}
+    return (*(better.get((p.kind, p.name), p) for p in in_image), *prove_sources(patched.build.compiled))
+
+
+def _facts(arm: ArmResult) -> Mapping[str, Any]:
+    return next((b.facts for b in arm.boots if b.status is Status.PASSED), {})
+
+
+def _new_complaints(baseline: ArmResult | None, patched: ArmResult | None) -> tuple[str, ...]:
+    if not (baseline and patched):
+        return ()
+    known = set(_complaints(baseline))
+    return tuple(line for line in _complaints(patched) if line not in known)
+
+
+def _complaints(arm: ArmResult) -> dict[str, None]:
+    consoles = [b.console.read_text(errors="replace") for b in arm.boots if b.console and b.console.is_file()]
+    return dict.fromkeys(line for text in consoles for line in find_warnings(text))
+
+
+def _config_changes(baseline: ArmResult | None, patched: ArmResult | None) -> tuple[str, ...]:
+    if not (baseline and patched and baseline.build.artifact and patched.build.artifact):
+        return ()
+    arms = [
+        parse_config((arm.build.artifact / "config").read_text()) for arm in (baseline, patched) if arm.build.artifact
+    ]
+    return config_changes(*arms)
 
 
 def _judge(
@@ -132,11 +168,16 @@ def _judge(
 def _proof_fault(proofs: Sequence[Proof], baseline: ArmResult, patched: ArmResult) -> tuple[Status, str] | None:
     if _unchanged(baseline, patched):
         return Status.FAILED, "the series leaves the image unchanged: nothing of it was built under this configuration"
-    missing = [f"{p.kind} {p.name}" for p in proofs if not p.in_patched]
+    sources = [p for p in proofs if p.kind == "source"]
+    if sources and not any(p.in_patched for p in sources):
+        names = ", ".join(p.name for p in sources)
+        return Status.FAILED, f"not one of the files that it changes is compiled under this configuration: {names}"
+    added = [p for p in proofs if p.kind != "source"]
+    missing = [f"{p.kind} {p.name}" for p in added if not p.in_patched]
     if missing:
-        return Status.FAILED, f"not found in the patched image: {', '.join(missing)}"
-    known = [f"{p.kind} {p.name}" for p in proofs if p.in_baseline]
-    return (Status.FAILED, f"already in the baseline's image: {', '.join(known)}") if known else None
+        return Status.FAILED, f"not found in the patched kernel: {', '.join(missing)}"
+    known = [f"{p.kind} {p.name}" for p in added if p.in_baseline]
+    return (Status.FAILED, f"already in the baseline's kernel: {', '.join(known)}") if known else None
 
 
 def _boot_fault(_: Sequence[Proof], baseline: ArmResult, patched: ArmResult) -> tuple[Status, str] | None:

@@ -53,7 +53,10 @@ class Recorder:
         if isinstance(value, BootResult):
             return {"kernel, image, machine or QEMU": value.key, "tools": tools}
         if isinstance(value, ApplyResult):
-            return {"tree": self._tree.tree_id, "patches": digest([p.subject for p in value.patches])}
+            return {
+                "tree": self._tree.tree_id,
+                "patches and ports": digest([self._tree.tree_id, value.tree_id, value.reason]),
+            }
         return {"packages, agent or tools": str(getattr(value, "digest", ""))}
 
     def rows(self) -> tuple[StageTime, ...]:

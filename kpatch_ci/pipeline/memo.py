@@ -40,7 +40,7 @@ class Memo:
             return "ran: for the first time"
         changed = sorted(k for k in {*before, *inputs} if before.get(k) != inputs.get(k))
         if not changed:
-            return "ran: its result was not in the cache (it failed last time, or was removed)"
+            return "ran, with the inputs of the last time: it is never kept, failed then, or was removed since"
         return f"ran: {', '.join(f'{k} changed' for k in changed)}"
 
     def save(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import platform
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 
 from kpatch_ci import __version__
 from kpatch_ci.config.load import DEFAULT_PROFILE, Config
+from kpatch_ci.model.errors import UserError
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.series import Series
 from kpatch_ci.model.status import Mode
@@ -29,7 +31,24 @@ from kpatch_ci.series.folder import load_series
 
 def load_all(config: Config) -> tuple[Series, ...]:
     """The series that the configuration names. Raises UserError before any long work starts."""
-    return tuple(load_series(config.patches / name, config.patches) for name in config.series)
+    loaded = tuple(load_series(config.patches / name, config.patches) for name in config.series)
+    for one in loaded:
+        check_name(one.name)
+    return loaded
+
+
+def check_name(name: str) -> None:
+    """Raises UserError for a series name that would be mistaken for another word, here or in a report."""
+    if name == BASELINE or not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name):
+        raise UserError(
+            f"a series cannot be called '{name}'", expected=f"letters, digits and . _ + -, and not '{BASELINE}'"
+        )
+
+
+def safe_name(wanted: str) -> str:
+    """A series name made from any text, such as a file's."""
+    name = re.sub(r"[^\w.+-]+", "-", wanted, flags=re.ASCII).strip("-._+") or "patch"
+    return f"{name}-series" if name == BASELINE else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +121,7 @@ def execute(
 
 
 def new_run_id(now: datetime.datetime) -> str:
-    """Sorts by time, and names nothing twice within a second."""
+    """Sorts by time; the second run of a second gets a suffix where its directory is made."""
     return now.strftime("%Y%m%d-%H%M%S")
 
 
@@ -127,7 +146,7 @@ def run(
         mode=_mode(outcome.values),
         tree=describe_tree(session),
         fingerprint=fingerprint(config, outcome.values, session.tools.versions, extra),
-        series=assemble(config, series, outcome.values),
+        series=assemble(config, series, outcome.values, command),
         thresholds=_thresholds(config),
         stages=outcome.recorder.rows(),
         command=command,

@@ -68,7 +68,7 @@ def open_tools(suite: str, archives: Archives | None, say: Say) -> tuple[Path, T
         say(f"fetching compilers, Kbuild's tools and QEMU of Debian {suite} (about 190 MB, once; 850 MB unpacked)")
         tools = make_toolroot(cache, suite, archives)
         say(f"tool root ready: gcc {tools.versions['gcc']}, QEMU {tools.versions['qemu-system-x86']}")
-        check_sandbox(tools)
+    check_sandbox(tools)
     return cache, tools, archives
 
 

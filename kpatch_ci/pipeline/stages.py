@@ -29,6 +29,7 @@ from kpatch_ci.pipeline.inexact import mode_of
 from kpatch_ci.pipeline.session import Session
 from kpatch_ci.series.apply import apply_series
 from kpatch_ci.store.artifacts import ArtifactStore
+from kpatch_ci.store.atomic import require_space
 from kpatch_ci.workloads.events import parse_events
 from kpatch_ci.workloads.job import workload_job
 from kpatch_ci.workloads.table import WORKLOADS
@@ -87,7 +88,7 @@ class Stages:
     def request(self, arch: str, arm: str, tree_id: str) -> BuildRequest:
         """What is built for an arm."""
         if arch not in self._config:
-            self._config[arch] = read_fragments(self.session.config.fragments(arch))
+            self._config[arch] = read_fragments(self.session.config.fragments(arch), self.session.tree.release)
         return BuildRequest(arm, ARCHES[arch], self.session.tree, tree_id, self._config[arch])
 
     def apply(self, series: Series) -> Node:
@@ -210,7 +211,7 @@ class _One:
             return self._unmeasured(Status.SKIPPED, "its guest did not boot")
         if self._mode(needs[1]) is not Mode.DETERMINISTIC:
             return None
-        kept = self.stages.session.store.get(REPLICATE, self.stages.guests.replicate_key(needs[2].key, self.job))
+        kept = self.stages.session.store.get(REPLICATE, self.stages.guests.replicate_key(needs[2], self.job))
         if kept is None:
             return None
         found = self._parse(str(kept.meta["text"]), Mode.DETERMINISTIC)
@@ -235,14 +236,14 @@ class _One:
                 self._keep(boot, raw.text, result.seconds)
             return result
         self.stages.note_failure(case_key)
-        if raw.status is not Status.PASSED and not (
-            raw.status is Status.FAILED and result.status is not Status.PASSED and result.reason
-        ):
+        require_space(self.stages.session.cache)
+        # The workload's own words say more than the guest's end, unless the kernel crashed under it.
+        if raw.status is not Status.PASSED and (result.status is Status.PASSED or "crashed" in raw.reason):
             result = replace(result, status=raw.status, reason=raw.reason)
         return replace(result, samples={}, log_tail=raw.log_tail or result.log_tail)
 
     def _keep(self, boot: BootResult, text: str, seconds: float) -> None:
-        key = self.stages.guests.replicate_key(boot.key, self.job)
+        key = self.stages.guests.replicate_key(boot, self.job)
         self.stages.session.store.put(REPLICATE, key, lambda _: {"text": text, "seconds": seconds})
 
     def _mode(self, image: GuestImage) -> Mode:

@@ -87,6 +87,9 @@ def _arch(arch: ArchResult, logs: Logs) -> Json:
         "apply": _apply(arch.apply),
         "build": {"baseline": _build(arch.baseline, logs), "patched": patched},
         "boot": {"baseline": _boots(arch.baseline, logs), "patched": _boots(arch.patched, logs)},
+        "not_compiled": list(arch.not_compiled),
+        "config_changes": list(arch.config_changes),
+        "new_complaints": list(arch.new_complaints),
         "proofs": [_fields(p, "kind name in_baseline in_patched holds") for p in arch.proofs],
         "replicates": {"baseline": _replicates(arch.baseline), "patched": _replicates(arch.patched)},
         "comparisons": [_comparison(c) for c in arch.comparisons],
@@ -114,7 +117,7 @@ def _build(arm: ArmResult | None, logs: Logs) -> Json:
     names = "status objects cached reason log_tail key release tree_id"
     return {
         **_fields(build, names),
-        **_fields(build, "image_digest config_digest reproduce fingerprint"),
+        **_fields(build, "image_digest config_digest reproduce"),
         "seconds": _finite(build.seconds) or 0.0,
         "warnings": _warnings(build.warnings),
         "misses": [_fields(m, "symbol wanted got reason where") for m in build.misses],

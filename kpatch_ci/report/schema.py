@@ -96,7 +96,6 @@ class BuildDoc(Part):
     tree_id: str = ""
     image_digest: str = ""
     config_digest: str = ""
-    fingerprint: dict[str, Any] | None = None
     reproduce: str = ""
 
 
@@ -213,6 +212,9 @@ class ArchDoc(Part):
     apply: ApplyDoc
     build: BuildsDoc
     proofs: list[ProofDoc] = []
+    not_compiled: list[str] = []
+    config_changes: list[str] = []
+    new_complaints: list[str] = []
     boot: BootsDoc
     replicates: RunsDoc = RunsDoc()
     comparisons: list[ComparisonDoc] = []

@@ -83,8 +83,17 @@ def _series(series: SeriesDoc, document: Document) -> list[str]:
             "proof",
             "; ".join(f"{p.kind} {p.name}: {'in patched only' if p.holds else 'NOT PROVEN'}" for p in arch.proofs),
         )
+        lines += _pair(
+            "unused",
+            f"not compiled under this configuration: {', '.join(arch.not_compiled)}" if arch.not_compiled else "",
+        )
+        lines += _pair(
+            "config", f"differs between the arms: {'; '.join(arch.config_changes[:8])}" if arch.config_changes else ""
+        )
         lines += _pair("machine", arch.machine)
         lines += _pair("boot", f"baseline {_boot(arch.boot.baseline)}; patched {_boot(arch.boot.patched)}")
+        for complaint in arch.new_complaints[:MAX_WARNINGS]:
+            lines += _fold(f"new on the console: {complaint}", "    ", "      ")
         lines += _pair("notes", series.notes)
         lines += _tables(arch, document)
         lines += _reproduce(arch.reproduce)

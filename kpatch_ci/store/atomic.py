@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,17 @@ def disk_errors(where: Path) -> Iterator[None]:
         if error.errno in (errno.EROFS, errno.EACCES):
             raise InfrastructureError(f"cannot write below {where}: {error.strerror}") from error
         raise
+
+
+SPARE = 64 * 1024 * 1024
+"""Bytes that must be free for a failure to be blamed on anything but the disk."""
+
+
+def require_space(where: Path) -> None:
+    """After something failed: raise InfrastructureError when the disk that holds ``where`` is (nearly) full."""
+    if shutil.disk_usage(where).free < SPARE:
+        with disk_errors(where):
+            raise OSError(errno.ENOSPC, "nearly full")
 
 
 def write_bytes(path: Path, data: bytes) -> None:

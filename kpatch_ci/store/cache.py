@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.store.atomic import disk_errors
+
+log = logging.getLogger(__name__)
 
 
 def cache_root() -> Path:
@@ -30,13 +34,22 @@ def locked(path: Path) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o644)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.info("waiting for another kpatch-ci that is at work on %s", path.name)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
 
 
 IN_USE = "in-use.lock"
+LEFTOVERS = (
+    "store/*/*/.new-*", "src/.new-*", "src/.index-*", "src/patched-*", "out/.new-*", "out/patched-*", "work/*", "*/*.apt", "trees/*.deb",
+    "guest/.*",
+)  # fmt: skip
+"""What a killed process leaves half-made, and patched trees and objects: the next edit starts from the baseline's."""
 
 
 def use_cache(root: Path) -> int:
@@ -54,22 +67,24 @@ def use_cache(root: Path) -> int:
     return descriptor
 
 
-def cache_is_used(root: Path) -> bool:
-    """Whether any process has the cache in use."""
-    try:
-        descriptor = os.open(root / IN_USE, os.O_RDWR)
-    except FileNotFoundError:
-        return False
+@contextmanager
+def alone_with_cache(root: Path) -> Iterator[None]:
+    """Keep every other process out of the cache meanwhile. Raises InfrastructureError when one is using it."""
+    root.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(root / IN_USE, os.O_CREAT | os.O_RDWR, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        yield
+    except BlockingIOError as error:
+        raise InfrastructureError(
+            "another kpatch-ci is using the cache", hint="wait for it, or end it, then clean"
+        ) from error
     finally:
         os.close(descriptor)
-    return False
 
 
 def _sweep(root: Path) -> None:
-    for pattern in ("store/*/*/.new-*", "src/.new-*", "src/.index-*", "work/*"):
+    for pattern in LEFTOVERS:
         for path in root.glob(pattern):
-            shutil.rmtree(path, ignore_errors=True)
+            if path.suffix != ".lock":
+                shutil.rmtree(path, ignore_errors=True)

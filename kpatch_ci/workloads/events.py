@@ -66,7 +66,7 @@ def _read(text: str, events: list[Event]) -> None:
             continue
         try:
             event = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             event = None
         if isinstance(event, dict) and isinstance(event.get("event"), str):
             events.append(event)
@@ -164,9 +164,12 @@ def _mapping(value: object) -> dict[str, object]:
 
 
 def _number(value: object, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise _Problem(Status.ERROR, f"counter {name} is {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LARGEST:
+        raise _Problem(Status.ERROR, f"counter {name} is {str(value)[:40]}")
     return float(value)
+
+
+_LARGEST = 2**64
 
 
 def _first_line(output: str) -> str:

@@ -54,7 +54,11 @@ def main(name: str) -> None:
         session = open_session(config, jobs=2, logs=scratch / "logs", say=print)
         arch, machine = ARCHES[name], config.machines[0]
         request = BuildRequest(
-            "baseline", arch, session.tree, session.tree.tree_id, read_fragments(config.fragments(name))
+            "baseline",
+            arch,
+            session.tree,
+            session.tree.tree_id,
+            read_fragments(config.fragments(name), session.tree.release),
         )
         bare = bare_build(session, request, scratch / "out")
         source_cache = scratch / "cache"

@@ -13,7 +13,7 @@ import pytest
 
 from kpatch_ci.cli import clean
 from kpatch_ci.cli.main import main
-from kpatch_ci.store.cache import locked
+from kpatch_ci.store.cache import IN_USE, locked
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def kinds(root: Path) -> list[str]:
-    return sorted(p.name for p in (*root.iterdir(), *root.glob("store/*")) if p.name != "store")
+    return sorted(p.name for p in (*root.iterdir(), *root.glob("store/*")) if p.name not in ("store", IN_USE))
 
 
 ALL = ["build", "snapshot", "stray", "trees"]

@@ -29,10 +29,10 @@ def test_the_command_line_is_exactly_this() -> None:
         env={"ARCH": "arm64", "TZ": "CET"},
     )
     assert " ".join(argv) == (
-        "bwrap --unshare-all --die-with-parent --new-session --clearenv"
+        "bwrap --unshare-all --die-with-parent --new-session --clearenv --cap-drop ALL"
         " --ro-bind /cache/tools/t/usr /usr --ro-bind /cache/tools/t/etc /etc"
         " --symlink usr/bin /bin --symlink usr/sbin /sbin --symlink usr/lib /lib --symlink usr/lib64 /lib64"
-        " --dev /dev --proc /proc --tmpfs /tmp"
+        " --dev /dev --proc /proc --size 1073741824 --tmpfs /tmp"
         " --ro-bind /src /src --ro-bind /host/a /a --bind /host/b /b --bind /out /out --chdir /out"
         " --setenv ARCH arm64 --setenv HOME /tmp --setenv LC_ALL C.UTF-8 --setenv PATH /usr/bin:/usr/sbin"
         " --setenv TZ CET -- make -j2"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kpatch_ci.guest.console import find_crash
+from kpatch_ci.guest.console import find_crash, find_warnings
 
 CONSOLES = Path(__file__).parents[2] / "data" / "consoles"
 
@@ -57,3 +57,17 @@ def test_each_kind_of_crash_is_known(line: str) -> None:
 
 def test_an_empty_console_holds_no_crash() -> None:
     assert find_crash("") is None
+
+
+def test_complaints_are_told_once_without_what_varies() -> None:
+    text = (
+        "[    0.100000] WARNING: CPU: 3 PID: 17 at kernel/sched/fair.c:100 foo+0x1c/0x40\n"
+        "[    0.200000] WARNING: CPU: 5 PID: 99 at kernel/sched/fair.c:100 foo+0x1c/0x40\n"
+        "[    0.300000] EXT4-fs warning: none of our business\n"
+        "[    0.400000] INFO: possible recursive locking detected\n"
+    )
+    assert find_warnings(text) == (
+        "WARNING:   at kernel/sched/fair.c:100 foo",
+        "INFO: possible recursive locking detected",
+    )
+    assert find_warnings(text) == find_warnings(text.replace("0.1", "0.7").replace("PID: 17", "PID: 18"))

@@ -44,6 +44,7 @@ def worked(folder: Path) -> Path:
     folder.mkdir()
     sparse(folder / "snapshot", DATA)
     (folder / "console.log").write_text("ready\n")
+    (folder / "result.jsonl").write_text('{"event": "ready", "uptime_ns": 7}\n')
     return folder
 
 
@@ -65,6 +66,7 @@ def test_what_was_kept_is_found_and_still_sparse(tmp_path: Path) -> None:
     assert found == kept
     result = boot_result(kept, "patched", cached=True)
     assert (result.status, result.arm, result.facts, result.seconds) == (Status.PASSED, "patched", {"cpus": 8}, 1.5)
+    assert len(result.said_digest) == 64, "what it said is part of every replicate's key"
     assert result.snapshot is not None
     assert result.snapshot.read_bytes() == DATA
     assert result.snapshot.stat().st_blocks * 512 < len(DATA) / 2

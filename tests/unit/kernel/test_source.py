@@ -14,7 +14,7 @@ from kpatch_ci.debian.apt import Archives
 from kpatch_ci.debian.toolroot import ToolRoot
 from kpatch_ci.kernel.checkout import checkout, checkout_patched
 from kpatch_ci.kernel.git import import_tar, kernel_release, make_bare
-from kpatch_ci.kernel.source import TreeCache
+from kpatch_ci.kernel.source import TreeCache, split_ref
 from kpatch_ci.model.errors import UserError
 
 MAKEFILE = "# SPDX\nVERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 9\nEXTRAVERSION =-rc1\nNAME = X\n"
@@ -146,3 +146,29 @@ def test_what_a_patch_changes_is_newer_than_the_objects_of_every_build(
     patched = checkout_patched(cache, tree, patched_id)
     assert (patched / "kernel/a.c").stat().st_mtime_ns >= object_file.stat().st_mtime_ns
     assert (patched / "kernel/b.c").stat().st_mtime < object_file.stat().st_mtime - 3600, "unchanged: not rebuilt"
+
+
+@pytest.mark.parametrize(
+    ("spec", "parts"),
+    [
+        ("/no/such/linux@sched/core", ("/no/such/linux", "sched/core")),
+        ("https://git.example/tip.git@sched/core", ("https://git.example/tip.git", "sched/core")),
+        ("git@host:linux.git", ("git@host:linux.git", "")),
+        ("git@host:linux.git@v6.1", ("git@host:linux.git", "v6.1")),
+        ("/no/such/linux", ("/no/such/linux", "")),
+    ],
+)
+def test_a_ref_may_hold_slashes_and_a_user_is_no_ref(spec: str, parts: tuple[str, str]) -> None:
+    assert split_ref(spec) == parts
+
+
+def test_a_changed_file_is_newer_than_the_objects_even_when_the_clock_went_back(
+    trees: TreeCache, users_repo: git.Repo, tmp_path: Path
+) -> None:
+    root = Path(users_repo.working_dir)
+    (root / "kernel/a.c").write_text("int patched;\n")
+    users_repo.git.execute(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-a", "-m", "patch"])
+    tree = trees.get(f"{root}@HEAD~1")
+    in_future = 4_000_000_000.0
+    patched = checkout_patched(tmp_path / "cache", tree, users_repo.head.commit.tree.hexsha, newer_than=in_future)
+    assert (patched / "kernel/a.c").stat().st_mtime > in_future
