@@ -58,7 +58,7 @@ MODULE_PARM_DESC(quantum_us, "work between two spins");
 
 /* What the timer's interrupt itself costs, which is no work of the task; see docs/cpufreq.md. */
 #ifdef CONFIG_X86
-static unsigned int overhead_ns = 800;
+static unsigned int overhead_ns = 1200;
 #else
 static unsigned int overhead_ns = 1000;
 #endif
