@@ -148,8 +148,8 @@ static void kpci_refresh(void *info)
 }
 
 /*
- * The clock is an exit from QEMU's execution loop, and so is `pause`: hence a
- * counted loop between readings. Other virtual CPUs may run meanwhile, so that it
+ * Reading the clock leaves QEMU's execution loop, and so does cpu_relax(): hence
+ * a counted loop between them. Other virtual CPUs may run meanwhile, so that it
  * takes longer than its instructions do; the caller accounts for what was spun.
  */
 static ktime_t kpci_spin(ktime_t now, s64 ns)
@@ -163,6 +163,8 @@ static ktime_t kpci_spin(ktime_t now, s64 ns)
 		do {
 			barrier();
 		} while (--n);
+		/* Ends this virtual CPU's turn, as setting the timer does before each quantum of work. */
+		cpu_relax();
 		now = ktime_get();
 	}
 	return now;
@@ -182,6 +184,12 @@ static enum hrtimer_restart kpci_timer(struct hrtimer *timer)
 	c->debt -= overhead_ns + kpci_owed(overhead_ns, c->ratio);
 	now = start;
 	if (c->debt > 0) {
+		/*
+		 * Setting the timer ends a virtual CPU's turn in QEMU, so that each
+		 * quantum of work begins with the others' turns, which count as its
+		 * own. So must each spin, or busy CPUs together are slowed too much.
+		 */
+		cpu_relax();
 		now = kpci_spin(start, min_t(s64, c->debt, MAX_SPIN_NS));
 		c->debt -= ktime_sub(now, start);
 	}
