@@ -163,7 +163,7 @@ static ktime_t kpci_spin(ktime_t now, s64 ns)
 		do {
 			barrier();
 		} while (--n);
-		/* Ends this virtual CPU's turn, as setting the timer does before each quantum of work. */
+		/* Ends this virtual CPU's turn: see kpci_timer(). */
 		cpu_relax();
 		now = ktime_get();
 	}
@@ -264,7 +264,8 @@ static unsigned int kpci_fast_switch(struct cpufreq_policy *p, unsigned int khz)
 	struct kpci_domain *d = p->driver_data;
 	unsigned int index = 0;
 
-	while (d->table[index].frequency < khz && d->table[index + 1].frequency != CPUFREQ_TABLE_END)
+	while (d->table[index].frequency < khz &&
+	       d->table[index + 1].frequency != CPUFREQ_TABLE_END)
 		index++;
 	kpci_set(d, index);
 	return d->table[index].frequency;
