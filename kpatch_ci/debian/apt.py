@@ -17,7 +17,7 @@ from pathlib import Path
 from kpatch_ci.model.digest import file_digest
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.process import Completed, run
-from kpatch_ci.store.atomic import disk_errors, write_text
+from kpatch_ci.store.atomic import disk_errors, require_space, write_text
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 UPDATE_TIMEOUT = 300.0
@@ -157,10 +157,11 @@ class AptRoot:
 
     def _fetched(self, done: Completed, verb: str, packages: list[str]) -> list[Package]:
         if not done.ok:
+            require_space(self.root)
             raise InfrastructureError(
                 f"apt cannot {verb} {' '.join(packages[:6])}{' ...' if len(packages) > 6 else ''}"
                 f" ({self.arch}, {', '.join(self.suites)}): {done.explain()}",
-                log="\n".join(done.output.splitlines()[-15:]),
+                log=_end(done.output),
             )
         files = sorted((self.root / "cache/archives").glob("*.deb"))
         with ThreadPoolExecutor() as pool:
@@ -172,6 +173,10 @@ class AptRoot:
 
 
 _ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
+
+
+def _end(output: str) -> str:
+    return "\n".join(output.splitlines()[-15:])
 
 
 def _describe(path: Path) -> Package:
@@ -199,7 +204,8 @@ def extract(packages: Iterable[Package], into: Path) -> None:
     def one(package: Package) -> None:
         done = run(["dpkg-deb", "--extract", package.path, into], timeout=EXTRACT_TIMEOUT)
         if not done.ok:
-            raise InfrastructureError(f"cannot unpack {package.path.name}: {done.explain()}", log=done.output)
+            require_space(into)
+            raise InfrastructureError(f"cannot unpack {package.path.name}: {done.explain()}", log=_end(done.output))
 
     with disk_errors(into), ThreadPoolExecutor(max_workers=4) as pool:
         list(pool.map(one, packages))

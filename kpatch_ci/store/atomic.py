@@ -36,7 +36,8 @@ SPARE = 64 * 1024 * 1024
 
 def require_space(where: Path) -> None:
     """After something failed: raise InfrastructureError when the disk that holds ``where`` is (nearly) full."""
-    if shutil.disk_usage(where).free < SPARE:
+    there = next(place for place in (where, *where.absolute().parents) if place.exists())
+    if shutil.disk_usage(there).free < SPARE:
         with disk_errors(where):
             raise OSError(errno.ENOSPC, "nearly full")
 

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kpatch_ci.debian import apt
-from kpatch_ci.debian.apt import AptRoot, Archives, host_archives, stanzas
+from kpatch_ci.debian.apt import AptRoot, Archives, Package, extract, host_archives, stanzas
 from kpatch_ci.model.errors import InfrastructureError
 
 if TYPE_CHECKING:
@@ -138,3 +139,15 @@ def test_a_package_that_is_not_there_is_told_with_its_suite(
     monkeypatch.setattr(apt, "_ENV", {**apt._ENV, "PATH": f"{get.parent}:{apt._ENV['PATH']}"})
     with pytest.raises(InfrastructureError, match=r"cannot install nope \(arm64, trixie, [\s\S]*Unable to locate"):
         root.download(["nope"])
+
+
+def test_a_full_disk_is_told_as_that_and_not_as_tars_last_words(
+    fake_tool: FakeTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_tool("dpkg-deb", "echo 'tar: ./usr/bin/x: Cannot write: No space left on device'; exit 2")
+    package = Package("gcc", "14", "amd64", "0" * 64, tmp_path / "gcc.deb")
+    with pytest.raises(InfrastructureError, match=r"cannot unpack gcc\.deb"):
+        extract([package], tmp_path / "root")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
+    with pytest.raises(InfrastructureError, match="no space left on the disk that holds"):
+        extract([package], tmp_path / "root")
