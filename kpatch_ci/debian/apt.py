@@ -88,6 +88,11 @@ class Package:
     path: Path
 
 
+def suites_of(suite: str) -> tuple[str, ...]:
+    """A suite with its updates and security fixes."""
+    return (suite, f"{suite}-updates", f"{suite}-security")
+
+
 class AptRoot:
     """An isolated apt root for one architecture and a list of suites."""
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kpatch_ci.debian.apt import AptRoot, Archives, extract
+from kpatch_ci.debian.apt import AptRoot, Archives, extract, suites_of
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.process import run
@@ -119,7 +119,7 @@ def make_toolroot(cache: Path, suite: str, archives: Archives) -> ToolRoot:
         apt = AptRoot(
             place.with_name(place.name + ".apt"),
             arch="amd64",
-            suites=(suite, f"{suite}-updates", f"{suite}-security"),
+            suites=suites_of(suite),
             archives=archives,
         )
         apt.forget()  # what a killed run downloaded may be of another day

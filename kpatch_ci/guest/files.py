@@ -19,6 +19,7 @@ from kpatch_ci.guest.image import GuestImage
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.digest import digest, file_digest
 from kpatch_ci.model.machine import Machine
+from kpatch_ci.model.workload import JOB_BYTES
 from kpatch_ci.store.artifacts import MANIFEST, ArtifactStore
 
 KIND = "guest-files"
@@ -118,7 +119,7 @@ def make_files(
             tree = machine_dtb(tools, machine, work)
             if tree is not None:
                 (place / "dtb").write_bytes(tree)
-        (place / "job").write_bytes(bytes(qemu.JOB_BYTES))
+        (place / "job").write_bytes(bytes(JOB_BYTES))
         return {"modules": [m.name for m in modules], "machine": machine.name}
 
     found = store.get(KIND, key, verify=False) or store.put(KIND, key, fill)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kpatch_ci.debian.apt import AptRoot, Archives, Package, extract
+from kpatch_ci.debian.apt import AptRoot, Archives, Package, extract, suites_of
 from kpatch_ci.debian.toolroot import ToolRoot
 from kpatch_ci.guest.cpio import pack
 from kpatch_ci.guest.loadfile import LINES, without_fillers
@@ -77,10 +77,6 @@ class GuestImage:
     preload_digest: str
 
 
-def _suites(suite: str) -> tuple[str, ...]:
-    return (suite, f"{suite}-updates", f"{suite}-security")
-
-
 def _agent_files(agent_sources: Path) -> list[Path]:
     found = sorted(p for p in agent_sources.iterdir() if p.suffix in (".c", ".h"))
     if not any(p.suffix == ".c" for p in found):
@@ -101,7 +97,7 @@ def _spec(arch: Arch, tools: ToolRoot, agent_sources: Path) -> str:
     sources = [*_agent_files(agent_sources), *_lens_files(agent_sources), *_serialiser_files(agent_sources)]
     agent = {str(p.relative_to(agent_sources)): file_digest(p) for p in sources}
     layout = [LAYOUT, PROGRAMS, APPLETS, LOADFILE, SHORT_LOADFILE, LINES, CFLAGS, LENS, LENS_FLAGS, _LINKS, _FOLDERS]
-    return digest([KIND, layout, arch.name, _suites(tools.suite), tools.fingerprint, agent])
+    return digest([KIND, layout, arch.name, suites_of(tools.suite), tools.fingerprint, agent])
 
 
 def _index(cache: Path, arch: Arch, spec: str) -> Path:
@@ -166,7 +162,7 @@ class _Kitchen:
 
 
 def _make(kitchen: _Kitchen, spec: str, store: ArtifactStore, archives: Archives, agent_sources: Path) -> Artifact:
-    suites = _suites(kitchen.tools.suite)
+    suites = suites_of(kitchen.tools.suite)
     apt = AptRoot(kitchen.work / "apt", arch=kitchen.arch.debian_arch, suites=suites, archives=archives)
     apt.update()
     packages = {p.name: p for p in apt.download(PROGRAMS) if p.name in PROGRAMS or p.name.startswith("lib")}

@@ -27,8 +27,6 @@ RESULT_FILE = "result.jsonl"
 SNAPSHOT_FILE = "snapshot"
 PRELOAD = f"{ROOT}/qemuserial.so"
 """Keeps QEMU's main loop from acting while the vCPU thread executes; it knows that thread by its name (debug-threads)."""
-JOB_BYTES = 4096
-"""Size of the job as the agent reads it: it is part of the snapshot's layout, whatever the job."""
 QMP_ID = "qmp"
 
 

@@ -19,6 +19,7 @@ from kpatch_ci.guest.terminal import restored_terminal
 from kpatch_ci.guest.watch import Watch, attend
 from kpatch_ci.model.errors import InfrastructureError, UserError
 from kpatch_ci.model.machine import Machine
+from kpatch_ci.model.workload import JOB_BYTES
 from kpatch_ci.process import Process, tail
 from kpatch_ci.store.atomic import disk_errors
 
@@ -141,6 +142,6 @@ def _gone(watch: Watch, code: int, work: Path) -> str:
 def write_job(work: Path, job: str) -> None:
     """Write a job as QEMU hands it on. Raises UserError when it is too long."""
     data = job.encode()
-    if len(data) > qemu.JOB_BYTES:
-        raise UserError(f"job of {len(data)} bytes", expected=f"at most {qemu.JOB_BYTES}")
-    (work / qemu.JOB_FILE).write_bytes(data.ljust(qemu.JOB_BYTES, b"\0"))
+    if len(data) > JOB_BYTES:
+        raise UserError(f"job of {len(data)} bytes", expected=f"at most {JOB_BYTES}")
+    (work / qemu.JOB_FILE).write_bytes(data.ljust(JOB_BYTES, b"\0"))

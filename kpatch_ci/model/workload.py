@@ -10,6 +10,9 @@ from kpatch_ci.model.status import Mode, Status
 
 Scalar = str | int | float
 
+JOB_BYTES = 4096
+"""Size of the agent's fw_cfg item, which is part of a snapshot's layout: a job with its final newline fits into it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Metric:

@@ -53,7 +53,7 @@ def safe_name(wanted: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How far a run goes: ``build`` stops after the builds, ``boot`` after the boots."""
+    """How far a run goes: without ``boots`` it stops after the builds, without ``replicates`` after the boots."""
 
     boots: bool = True
     replicates: bool = True
@@ -101,14 +101,12 @@ class Outcome:
 
     values: dict[str, Any]
     recorder: Recorder
-    seconds: float
 
 
 def execute(
     session: Session, series: Sequence[Series], observer: Observer, depth: Depth = Depth(), *, baseline: bool = True
 ) -> Outcome:
     """Run the graph. Raises InfrastructureError; what the patches did wrong is in the values."""
-    started = time.monotonic()
     memo = Memo(session.cache / "state" / "stages.json")
     with Slots(session.jobs) as slots:
         stages = Stages(session, session.builder(slots.path), session.guests())
@@ -117,7 +115,7 @@ def execute(
             values = Engine(slots, _Both(recorder, observer)).run(plan(stages, series, depth, baseline=baseline))
         finally:
             memo.save()
-    return Outcome(values, recorder, time.monotonic() - started)
+    return Outcome(values, recorder)
 
 
 def new_run_id(now: datetime.datetime) -> str:

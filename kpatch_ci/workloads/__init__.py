@@ -6,9 +6,10 @@ workload_job(WORKLOADS["dbench"], case, seed)                     -> what the gu
 parse_events(text, WORKLOADS["dbench"], case, seed, mode)         -> Replicate
 """
 
+from kpatch_ci.model.workload import JOB_BYTES
 from kpatch_ci.workloads.cases import expand, find_workload, make_case
 from kpatch_ci.workloads.events import parse_events
-from kpatch_ci.workloads.job import JOB_BYTES, render_job, workload_job
+from kpatch_ci.workloads.job import render_job, workload_job
 from kpatch_ci.workloads.table import WORKLOADS
 from kpatch_ci.workloads.types import Label, Option, ParseError, Step, Workload
 

@@ -6,11 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kpatch_ci.model.errors import UserError
-from kpatch_ci.model.workload import Case, Seed
+from kpatch_ci.model.workload import JOB_BYTES, Case, Seed
 from kpatch_ci.workloads.types import Step, Workload, text
 
-JOB_BYTES = 4096
-"""Size of the agent's fw_cfg item: a job with its final newline fits into it."""
 MAX_FIELDS = 128
 """Fields a line, the directive included."""
 
