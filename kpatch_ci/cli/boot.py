@@ -12,10 +12,12 @@ from rich.text import Text
 from kpatch_ci.cli.options import chosen, output_directory, progress, selection, stderr_console
 from kpatch_ci.cli.output import print_json, say, tables
 from kpatch_ci.model.boot import BootResult
+from kpatch_ci.model.series import BASELINE
 from kpatch_ci.model.status import Status
-from kpatch_ci.pipeline.run import Depth, execute, load_all
+from kpatch_ci.pipeline.plan import Depth
+from kpatch_ci.pipeline.run import execute, load_all
 from kpatch_ci.pipeline.session import open_session
-from kpatch_ci.pipeline.stages import BASELINE, boot_name, build_name, image_name
+from kpatch_ci.pipeline.stages import boot_name, build_name, image_name
 
 
 @click.command(name="boot")
@@ -42,7 +44,7 @@ def command(shell: bool, output: Path | None, as_json: bool, **options: Any) -> 
     session = open_session(config, jobs=options["jobs"], logs=directory / "logs", say=say)
     with progress(stderr_console()) as observer:
         values = execute(session, series, observer, Depth(replicates=False), baseline=not series).values
-    arms = [one.name for one in series] or [BASELINE]
+    arms = list(dict.fromkeys(one.patched_kernel for one in series)) or [BASELINE]
     if shell:
         machine, arm = config.machines[0], arms[0]
         build = values[build_name(machine.arch, arm)]

@@ -14,12 +14,13 @@ from kpatch_ci.cli.options import chosen, output_directory, progress, selection,
 from kpatch_ci.cli.output import print_json, say, tables
 from kpatch_ci.kernel.diagnostics import introduced
 from kpatch_ci.model.build import BuildResult
-from kpatch_ci.model.series import ApplyResult
+from kpatch_ci.model.series import BASELINE, ApplyResult
 from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.engine import Values
-from kpatch_ci.pipeline.run import Depth, execute, load_all
+from kpatch_ci.pipeline.plan import Depth
+from kpatch_ci.pipeline.run import execute, load_all
 from kpatch_ci.pipeline.session import open_session
-from kpatch_ci.pipeline.stages import BASELINE, apply_name, build_name
+from kpatch_ci.pipeline.stages import apply_name, build_name
 
 
 @click.command(name="build")
@@ -41,7 +42,7 @@ def command(output: Path | None, as_json: bool, **options: Any) -> int:
     session = open_session(config, jobs=options["jobs"], logs=directory / "logs", say=say)
     with progress(stderr_console()) as observer:
         values = execute(session, series, observer, Depth(boots=False)).values
-    arms = [BASELINE, *(s.name for s in series)]
+    arms = list(dict.fromkeys((BASELINE, *(arm.kernel for s in series for arm in s.arms))))
     rows = [_row(machine.arch, arm, values) for machine in config.machines for arm in arms]
     if as_json:
         print_json(rows)

@@ -34,7 +34,10 @@ def selection(function: F) -> F:
             "-c", "--config", "config_file", type=click.Path(path_type=Path), help="Pipeline file [pipeline.yaml]."
         ),
         click.option("-t", "--tree", help="Kernel tree instead of the file's: debian:X.Y, PATH[@REF], URL@REF."),
-        click.option("--series", multiple=True, metavar="NAME", help="Only this series. Repeatable."),
+        click.option("--series", multiple=True, metavar="NAME", help="Only this series, or NAME+VARIANT. Repeatable."),
+        click.option(
+            "--variants", is_flag=True, help="Every variant of each series too: switched off, other baselines."
+        ),
         click.option("--arch", multiple=True, metavar="ARCH", help="Only this architecture. Repeatable."),
         click.option("--workload", multiple=True, metavar="NAME", help="Only this workload. Repeatable."),
         click.option("--seeds", type=int, metavar="N", help="This many seeds instead of boots x runs of the file."),
@@ -62,6 +65,7 @@ def chosen(options: dict[str, Any]) -> Config:
             seeds=options["seeds"],
             profile=profile,
             tree=options["tree"],
+            variants=options.get("variants", False),
         ),
     )
 

@@ -42,6 +42,7 @@ def command(output: Path | None, as_json: bool, **options: Any) -> int:
     Examples:
       ./kpatch-ci run --quick                            3 seeds, two cases a workload
       ./kpatch-ci run --series wakeup-gran --arch arm64
+      ./kpatch-ci run --series wakeup-gran --variants    also switched off: the feature's effect, the code's cost
       ./kpatch-ci run -t ~/linux@v6.1 --workload hackbench
     """
     config = chosen(options)

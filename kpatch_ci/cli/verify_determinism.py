@@ -94,7 +94,7 @@ def _plain(verified: Verified) -> dict[str, Any]:
         "cases": [
             {
                 "arch": s.machine.arch,
-                "arm": s.arm,
+                "arm": s.arm.label,
                 "workload": s.plan.name,
                 "case": s.case.label,
                 "seed": str(s.seed),
@@ -134,7 +134,7 @@ def _show(verified: Verified, how: str) -> None:
 
 
 def _row(subject: Subject, f: Finding) -> Sequence[str]:
-    name = (subject.machine.arch, subject.arm, subject.plan.name, subject.case.label, str(subject.seed))
+    name = (subject.machine.arch, subject.arm.label, subject.plan.name, subject.case.label, str(subject.seed))
     return (*name, f"{f.alike} of {f.repeats}", f.first or "-")
 
 

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kpatch_ci.config.entries import SeriesEntry, choices, narrow_series
 from kpatch_ci.config.schema import PipelineFile, Timeouts, Value
 from kpatch_ci.guest.machine import load_machine, machine_files
 from kpatch_ci.model.errors import UserError, UserErrors
 from kpatch_ci.model.machine import Machine
 from kpatch_ci.model.workload import Case, Seed, WorkloadPlan
+from kpatch_ci.series.folder import folder_variants
+from kpatch_ci.series.variants import SEPARATOR
 from kpatch_ci.stats.verdict import Thresholds
 from kpatch_ci.store.yamlmodel import Lines, read, validate
 from kpatch_ci.workloads.cases import expand
@@ -32,6 +34,8 @@ class Selection:
     seeds: int | None = None
     profile: str = DEFAULT_PROFILE
     tree: str | None = None
+    variants: bool = False
+    """All variants of the chosen series too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class Config:
     root: Path
     profile: str
     tree: str
-    series: tuple[str, ...]
+    series: tuple[SeriesEntry, ...]
     machines: tuple[Machine, ...]
     kconfig: tuple[str, ...]
     tools: str
@@ -76,7 +80,7 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
         machines = checker.machines(chosen.machines, ("profiles", selection.profile, "machines"))
     else:
         machines = checker.machines(model.machines, ("machines",))
-    checker.names("series", model.series, checker.series_names(), "a folder of patches/")
+    entries = checker.series()
     checker.names("kconfig", model.kconfig, checker.fragment_names(), "a file of kconfigs/")
     plans = checker.plans(selection.profile)
     checker.raise_all()
@@ -86,7 +90,9 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
         root=checker.root,
         profile=selection.profile,
         tree=selection.tree or model.tree,
-        series=_narrow("series", model.series, selection.series, extra=checker.series_names()),
+        series=narrow_series(
+            entries, checker.all_entries(), selection.series, selection.workloads, variants=selection.variants
+        ),
         machines=_narrow_machines(machines, selection.arches),
         kconfig=model.kconfig,
         tools=model.tools,
@@ -132,6 +138,43 @@ class _Checker:
     def series_names(self) -> list[str]:
         return sorted(p.parent.name for p in (self.root / "patches").glob("*/series.yaml"))
 
+    def all_entries(self) -> list[SeriesEntry]:
+        """Every series and every variant that there is, whether the file lists it or not."""
+        return [SeriesEntry(name, one) for name in self.series_names() for one in ("", *self._variants(name))]
+
+    def _variants(self, name: str) -> tuple[str, ...]:
+        folders = self.root / "patches"
+        return folder_variants(folders / name, folders)
+
+    def series(self) -> list[SeriesEntry]:
+        """The file's series, checked: each folder, variant and workload must be there, and none may stand twice."""
+        entries = []
+        for index, one in enumerate(self.model.series):
+            if isinstance(one, str):
+                name, _, chosen = one.partition(SEPARATOR) if one not in self.series_names() else (one, "", "")
+                entry = SeriesEntry(name, chosen)
+            else:
+                entry = SeriesEntry(one.name, one.variant or "", one.workloads)
+            entries.append(entry)
+            self._entry(entry, ("series", index))
+        names = [entry.full_name for entry in entries]
+        for name in sorted({n for n in names if names.count(n) > 1}):
+            self._add(f"series: '{name}' stands twice", ("series",), "each once")
+        return entries
+
+    def _entry(self, entry: SeriesEntry, loc: Loc) -> None:
+        known = self.series_names()
+        if entry.name not in known:
+            self._add(f"series: no '{entry.name}'", loc, f"a folder of patches/: {choices(entry.name, known)}")
+        elif entry.variant and entry.variant not in self._variants(entry.name):
+            there = self._variants(entry.name)
+            expected = choices(entry.variant, there) if there else "it has none: see patches/README.md"
+            self._add(f"series: {entry.name} has no variant '{entry.variant}'", loc, expected)
+        for workload in entry.workloads:
+            if workload not in self.model.workloads:
+                expected = choices(workload, self.model.workloads)
+                self._add(f"series: {entry.full_name}: no workload '{workload}'", loc, expected)
+
     def fragment_names(self) -> list[str]:
         return sorted(p.stem for p in (self.root / "kconfigs").glob("*.config"))
 
@@ -141,7 +184,7 @@ class _Checker:
         loc = loc or (key,)
         for index, name in enumerate(wanted):
             if name not in known:
-                self._add(f"{key}: no '{name}'", (*loc, index), f"{what}: {_choices(name, known)}")
+                self._add(f"{key}: no '{name}'", (*loc, index), f"{what}: {choices(name, known)}")
         for name in sorted({n for n in wanted if list(wanted).count(n) > 1}):
             self._add(f"{key}: '{name}' stands twice", loc, "each once")
 
@@ -171,7 +214,7 @@ class _Checker:
                 if workload not in self.model.workloads:
                     loc: Loc = ("profiles", name, "workloads", workload)
                     self._add(
-                        f"profile '{name}': no workload '{workload}'", loc, _choices(workload, self.model.workloads)
+                        f"profile '{name}': no workload '{workload}'", loc, choices(workload, self.model.workloads)
                     )
         found = []
         for name, entry in self.model.workloads.items():
@@ -189,7 +232,7 @@ class _Checker:
     def _cases(self, name: str, entries: Collection[Mapping[str, Value]], loc: Loc) -> list[Case]:
         kind = _kind(name)
         if kind not in WORKLOADS:
-            self._add(f"no workload '{name}'", loc[:-1], f"{_choices(kind, WORKLOADS)}, each with a -suffix if wanted")
+            self._add(f"no workload '{name}'", loc[:-1], f"{choices(kind, WORKLOADS)}, each with a -suffix if wanted")
             return []
         cases: dict[str, Case] = {}
         for index, entry in enumerate(entries):
@@ -228,19 +271,12 @@ def _kind(name: str) -> str:
     return name.split("-", 1)[0]
 
 
-def _choices(name: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return (f"did you mean '{near[0]}'? " if near else "") + f"there are: {', '.join(known)}"
-
-
-def _narrow(
-    option: str, all_names: Collection[str], chosen: Collection[str], extra: Collection[str] = ()
-) -> tuple[str, ...]:
-    """The chosen names in the file's order; ``extra`` are names that may be chosen too, though the file does not list them."""
-    known = [*all_names, *(e for e in extra if e not in all_names)]
+def _narrow(option: str, all_names: Collection[str], chosen: Collection[str]) -> tuple[str, ...]:
+    """The chosen names in the file's order."""
+    known = list(all_names)
     for name in chosen:
         if name not in known:
-            raise UserError(f"no {option} '{name}'", where=f"--{option}", expected=_choices(name, known))
+            raise UserError(f"no {option} '{name}'", where=f"--{option}", expected=choices(name, known))
     return tuple(n for n in known if n in chosen) if chosen else tuple(all_names)
 
 

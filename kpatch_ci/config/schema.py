@@ -63,11 +63,19 @@ class ProfileFile(Strict):
     workloads: dict[str, tuple[dict[str, Value], ...]] = pydantic.Field(default_factory=dict)
 
 
+class SeriesEntryFile(Strict):
+    """One of ``series:`` that is more than a name: a variant of it, or with some of the workloads only."""
+
+    name: str
+    variant: str | None = None
+    workloads: tuple[str, ...] = ()
+
+
 class PipelineFile(Strict):
     """The whole file."""
 
     tree: str = "debian:6.1"
-    series: tuple[str, ...] = pydantic.Field(min_length=1)
+    series: tuple[str | SeriesEntryFile, ...] = pydantic.Field(min_length=1)
     machines: tuple[str, ...] = pydantic.Field(min_length=1)
     kconfig: tuple[str, ...] = pydantic.Field(min_length=1)
     tools: str = "trixie"

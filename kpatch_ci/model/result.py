@@ -10,7 +10,7 @@ from typing import Any
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult, Diagnostic, Proof
 from kpatch_ci.model.comparison import Comparison
-from kpatch_ci.model.series import ApplyResult
+from kpatch_ci.model.series import ApplyResult, Claim
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import Replicate
 
@@ -68,6 +68,10 @@ class SeriesResult:
     title: str
     notes: str
     arches: tuple[ArchResult, ...]
+    variant: str = ""
+    arms: tuple[str, str] = ("baseline", "patched")
+    """What was compared: a kernel each, marked ``(off)`` where its change was switched off."""
+    claims: tuple[Claim, ...] = ()
 
     @property
     def status(self) -> Status:

@@ -45,8 +45,69 @@ class Adds:
 
 
 @dataclass(frozen=True, slots=True)
+class Switches:
+    """What turns a change off in a running kernel; empty: nothing does."""
+
+    sched_features: tuple[str, ...] = ()
+    """Scheduler features that the change hangs on; off is ``NO_<name>``."""
+    sysctls: tuple[tuple[str, str], ...] = ()
+    """Path below /proc/sys, and the value that restores the old behaviour."""
+
+    def __bool__(self) -> bool:
+        return bool(self.sched_features or self.sysctls)
+
+
+BASELINE = "baseline"
+"""The kernel of the tree as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One side of a comparison: a kernel, and what is switched off in it before a workload starts."""
+
+    kernel: str
+    """``baseline``, or the name under which a series was applied and built."""
+    off: Switches = Switches()
+
+    @property
+    def label(self) -> str:
+        """The kernel, marked where its change is switched off."""
+        return f"{self.kernel}(off)" if self.off else self.kernel
+
+
+class Contrast(StrEnum):
+    """Which two arms a series compares."""
+
+    PATCH = "patch"
+    """Baseline against patched: what the series does."""
+    CARRIED = "carried"
+    """Baseline against patched and switched off: what it costs to carry the code."""
+    SWITCHED = "switched"
+    """One kernel, switched off against on: what the change alone does, in a binary that is the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a patch's own text says of a figure, and which of ours stands beside it."""
+
+    text: str
+    """As the mail has it."""
+    change_percent: float | None
+    """Positive where patched is better; None where the text gives no number."""
+    workload: str
+    metric: str
+    case: str = ""
+    """A case's label; empty: the primary figure."""
+    arch: str = ""
+    """Empty: on each architecture."""
+
+
+@dataclass(frozen=True, slots=True)
 class Series:
-    """What is tested as one thing. ``members`` names the series that a stack consists of."""
+    """What is tested as one thing. ``members`` names the series that a stack consists of.
+
+    A *variant* is a series of its own: same patches, but on other baseline patches, or with other arms.
+    """
 
     name: str
     title: str
@@ -59,6 +120,32 @@ class Series:
     adds: Adds = Adds()
     notes: str = ""
     members: tuple[Series, ...] = ()
+    switches: Switches = Switches()
+    claims: tuple[Claim, ...] = ()
+    only: tuple[str, ...] = ()
+    """Workloads that it is measured with; empty: all of the run's."""
+    variants: Mapping[str, Series] = field(default_factory=dict)
+    """Those that its folder declares."""
+    variant: str = ""
+    """Behind the ``+`` of its name; empty for the series proper."""
+    contrast: Contrast = Contrast.PATCH
+    base: Series | None = None
+    """Baseline patches: both arms have them."""
+    kernel: str = ""
+    """Name under which its patches are applied and built; empty: its own."""
+
+    @property
+    def patched_kernel(self) -> str:
+        """What its patched arm boots."""
+        return self.kernel or self.name
+
+    @property
+    def arms(self) -> tuple[Arm, Arm]:
+        """Baseline and patched."""
+        before = Arm(self.base.name if self.base else BASELINE)
+        on, off = Arm(self.patched_kernel), Arm(self.patched_kernel, self.switches)
+        by_contrast = {Contrast.PATCH: (before, on), Contrast.CARRIED: (before, off), Contrast.SWITCHED: (off, on)}
+        return by_contrast[self.contrast]
 
 
 class ApplyMethod(StrEnum):

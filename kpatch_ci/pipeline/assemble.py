@@ -17,11 +17,12 @@ from kpatch_ci.model.build import BuildResult, Proof
 from kpatch_ci.model.comparison import Comparison
 from kpatch_ci.model.machine import Machine
 from kpatch_ci.model.result import ArchResult, ArmResult, SeriesResult, worst
-from kpatch_ci.model.series import Adds, ApplyResult, Series
+from kpatch_ci.model.series import BASELINE, Adds, ApplyResult, Arm, Contrast, Series
 from kpatch_ci.model.status import Status, Verdict
-from kpatch_ci.model.workload import Replicate
+from kpatch_ci.model.workload import Replicate, WorkloadPlan
 from kpatch_ci.pipeline.engine import Values
-from kpatch_ci.pipeline.stages import BASELINE, apply_name, boot_name, build_name, run_name
+from kpatch_ci.pipeline.plan import plans_for
+from kpatch_ci.pipeline.stages import apply_name, boot_name, build_name, run_name
 from kpatch_ci.stats.compare import compare_series
 from kpatch_ci.workloads.table import WORKLOADS
 
@@ -34,30 +35,42 @@ def assemble(config: Config, series: Sequence[Series], values: Values, command: 
 
 
 def _series(config: Config, series: Series, values: Values, command: str) -> SeriesResult:
-    arms = {m.arch: (_arm(config, m, BASELINE, values), _arm(config, m, series.name, values)) for m in config.machines}
+    plans = plans_for(series, config.workloads)
+    first, second = series.arms
+    arms = {
+        m.arch: (_arm(config, m, first, plans, values), _arm(config, m, second, plans, values)) for m in config.machines
+    }
     comparable = {
         arch: (_by_key(baseline), _by_key(patched))
         for arch, (baseline, patched) in arms.items()
-        if baseline and patched and patched.boots and not _unchanged(baseline, patched)
+        if baseline and patched and patched.boots and not _unchanged(series, baseline, patched)
     }
-    metrics = {plan.kind: WORKLOADS[plan.kind].metrics for plan in config.workloads}
-    compared = compare_series(comparable, config.workloads, metrics, config.thresholds)
+    metrics = {plan.kind: WORKLOADS[plan.kind].metrics for plan in plans}
+    compared = compare_series(comparable, plans, metrics, config.thresholds)
     arches = tuple(
         _arch(series, machine, values, arms[machine.arch], compared.get(machine.arch, []), command=command)
         for machine in config.machines
     )
-    return SeriesResult(series.name, series.title, series.notes, arches)
+    return SeriesResult(
+        name=series.name,
+        title=series.title,
+        notes=series.notes,
+        arches=arches,
+        variant=series.variant,
+        arms=(first.label, second.label),
+        claims=series.claims,
+    )
 
 
-def _arm(config: Config, machine: Machine, arm: str, values: Values) -> ArmResult | None:
-    build: BuildResult | None = values.get(build_name(machine.arch, arm))
+def _arm(config: Config, machine: Machine, arm: Arm, plans: Sequence[WorkloadPlan], values: Values) -> ArmResult | None:
+    build: BuildResult | None = values.get(build_name(machine.arch, arm.kernel))
     if build is None:
         return None
     seeds = config.seeds
-    boots = [values.get(boot_name(machine.arch, arm, seed)) for seed in sorted({s.boot for s in seeds})]
+    boots = [values.get(boot_name(machine.arch, arm.kernel, seed)) for seed in sorted({s.boot for s in seeds})]
     runs = [
         values.get(run_name(machine.arch, arm, plan.name, case.label, seed))
-        for plan in config.workloads
+        for plan in plans
         for case in plan.cases
         for seed in seeds
     ]
@@ -72,8 +85,10 @@ def _by_key(arm: ArmResult) -> dict[Key, Replicate]:
     return {(r.workload, r.case, r.seed): r for r in arm.replicates}
 
 
-def _unchanged(baseline: ArmResult, patched: ArmResult) -> bool:
+def _unchanged(series: Series, baseline: ArmResult, patched: ArmResult) -> bool:
     """Whether the series leaves image and modules as they were: then there is nothing to measure."""
+    if series.contrast is Contrast.SWITCHED:
+        return False
     return bool(patched.build.kernel_digest) and patched.build.kernel_digest == baseline.build.kernel_digest
 
 
@@ -86,11 +101,11 @@ def _arch(
     *,
     command: str,
 ) -> ArchResult:
-    applied: ApplyResult = values[apply_name(series.name)]
+    applied: ApplyResult = values[apply_name(series.patched_kernel)]
     baseline, patched = arms
-    proofs = _proofs(series.adds, baseline, patched)
+    proofs = _proofs(series.adds, baseline, patched) if series.contrast is not Contrast.SWITCHED else ()
     ordered = (*(c for c in compared if c.primary), *(c for c in compared if not c.primary))
-    status, reason = _judge(applied, baseline, patched, proofs, ordered)
+    status, reason = _judge(series, applied, arms, proofs, ordered)
     warnings = introduced(patched.build.warnings, baseline.build.warnings) if baseline and patched else ()
     return ArchResult(
         arch=machine.arch,
@@ -145,29 +160,27 @@ def _config_changes(baseline: ArmResult | None, patched: ArmResult | None) -> tu
 
 
 def _judge(
+    series: Series,
     applied: ApplyResult,
-    baseline: ArmResult | None,
-    patched: ArmResult | None,
+    arms: tuple[ArmResult | None, ArmResult | None],
     proofs: Sequence[Proof],
     compared: Sequence[Comparison],
 ) -> tuple[Status, str]:
     """Status of a series on an architecture, and the first reason for it."""
+    baseline, patched = arms
     if applied.status is not Status.PASSED:
         return applied.status, applied.reason
     if baseline is None or baseline.build.status is not Status.PASSED:
         return Status.ERROR, f"the baseline does not build: {baseline.build.reason if baseline else 'not tried'}"
     if patched is None or patched.build.status is not Status.PASSED:
         return Status.FAILED, f"does not build: {patched.build.reason if patched else 'not tried'}"
-    for stage in (_proof_fault, _boot_fault):
-        fault = stage(proofs, baseline, patched)
-        if fault:
-            return fault
-    return _run_fault(baseline, patched) or _regression(compared) or (Status.PASSED, "")
-
-
-def _proof_fault(proofs: Sequence[Proof], baseline: ArmResult, patched: ArmResult) -> tuple[Status, str] | None:
-    if _unchanged(baseline, patched):
+    if _unchanged(series, baseline, patched):
         return Status.FAILED, "the series leaves the image unchanged: nothing of it was built under this configuration"
+    fault = _proof_fault(proofs) or _boot_fault(baseline, patched)
+    return fault or _run_fault(baseline, patched) or _regression(compared) or (Status.PASSED, "")
+
+
+def _proof_fault(proofs: Sequence[Proof]) -> tuple[Status, str] | None:
     sources = [p for p in proofs if p.kind == "source"]
     if sources and not any(p.in_patched for p in sources):
         names = ", ".join(p.name for p in sources)
@@ -180,7 +193,7 @@ def _proof_fault(proofs: Sequence[Proof], baseline: ArmResult, patched: ArmResul
     return (Status.FAILED, f"already in the baseline's kernel: {', '.join(known)}") if known else None
 
 
-def _boot_fault(_: Sequence[Proof], baseline: ArmResult, patched: ArmResult) -> tuple[Status, str] | None:
+def _boot_fault(baseline: ArmResult, patched: ArmResult) -> tuple[Status, str] | None:
     for arm, status, what in (
         (baseline, Status.ERROR, "the baseline does not boot"),
         (patched, Status.FAILED, "does not boot"),

@@ -20,17 +20,16 @@ from kpatch_ci.guest.snapshot import memory_digest
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.machine import Machine
-from kpatch_ci.model.series import Series
+from kpatch_ci.model.series import BASELINE, Arm, Series
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import Case, Seed, WorkloadPlan
 from kpatch_ci.pipeline.determinism import Finding, Observation, compare
 from kpatch_ci.pipeline.engine import Engine, Node, Observer, Values
 from kpatch_ci.pipeline.inexact import mark
-from kpatch_ci.pipeline.run import Depth, plan
+from kpatch_ci.pipeline.plan import Depth, plan, plans_for
 from kpatch_ci.pipeline.session import Session
 from kpatch_ci.pipeline.slots import Slots
 from kpatch_ci.pipeline.stages import (
-    BASELINE,
     GIVE_UP_AFTER,
     PRIORITY,
     Stages,
@@ -42,7 +41,6 @@ from kpatch_ci.pipeline.stages import (
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.atomic import disk_errors
 from kpatch_ci.workloads.events import parse_events
-from kpatch_ci.workloads.job import workload_job
 from kpatch_ci.workloads.table import WORKLOADS
 
 KEPT, FRESH = "kept boot", "fresh boot"
@@ -53,7 +51,7 @@ class Subject:
     """What is repeated: one case of a workload on one machine, in one arm, under one seed."""
 
     machine: Machine
-    arm: str
+    arm: Arm
     plan: WorkloadPlan
     case: Case
     seed: Seed
@@ -91,12 +89,13 @@ class Verified:
 def verify(session: Session, series: Sequence[Series], observer: Observer, *, repeats: int) -> Verified:
     """Build, boot twice, repeat every replicate of the configuration ``repeats`` times. Raises InfrastructureError."""
     config = session.config
-    arms = [one.name for one in series] or [BASELINE]
+    arms = {one.arms[1]: plans_for(one, config.workloads) for one in series} or {Arm(BASELINE): config.workloads}
+    kernels = list(dict.fromkeys(arm.kernel for arm in arms))
     subjects = [
         Subject(machine, arm, one, case, seed)
         for machine in config.machines
-        for arm in arms
-        for one in config.workloads
+        for arm, plans in arms.items()
+        for one in plans
         for case in one.cases
         for seed in config.seeds
     ]
@@ -107,7 +106,10 @@ def verify(session: Session, series: Sequence[Series], observer: Observer, *, re
         fresh = Stages(apart, builder, apart.guests())
         nodes = plan(stages, series, Depth(replicates=False), baseline=not series)
         pairs = [
-            (m, arm, seed) for m in config.machines for arm in arms for seed in sorted({s.boot for s in config.seeds})
+            (m, kernel, seed)
+            for m in config.machines
+            for kernel in kernels
+            for seed in sorted({s.boot for s in config.seeds})
         ]
         nodes += [_afresh(fresh.boot(*pair)) for pair in pairs]
         nodes += [_Repeat(one, number, stages, fresh).node() for one in subjects for number in range(1, repeats + 1)]
@@ -156,7 +158,7 @@ class _Repeat:
     @property
     def _boot(self) -> str:
         one = self.subject
-        name = boot_name(one.machine.arch, one.arm, one.seed.boot)
+        name = boot_name(one.machine.arch, one.arm.kernel, one.seed.boot)
         return name if self._source == KEPT else _fresh_name(name)
 
     @property
@@ -165,13 +167,13 @@ class _Repeat:
 
     def node(self) -> Node:
         one = self.subject
-        needs = (build_name(one.machine.arch, one.arm), image_name(one.machine.arch), self._boot)
+        needs = (build_name(one.machine.arch, one.arm.kernel), image_name(one.machine.arch), self._boot)
         return Node(_repeat_name(one, self.number), "run", self.work, needs=needs, priority=PRIORITY["run"])
 
     def work(self, values: Values) -> Observation:
         """Resume, run, and take down all that was said."""
         one = self.subject
-        build: BuildResult | None = values[build_name(one.machine.arch, one.arm)]
+        build: BuildResult | None = values[build_name(one.machine.arch, one.arm.kernel)]
         image: GuestImage = values[image_name(one.machine.arch)]
         boot: BootResult | None = values[self._boot]
         if build is None or boot is None or boot.status is not Status.PASSED:
@@ -180,7 +182,7 @@ class _Repeat:
             return self._unmeasured(f"{GIVE_UP_AFTER} other repeats failed")
         stages = self.kept if self._source == KEPT else self.fresh
         workload = WORKLOADS[one.plan.kind]
-        job = workload_job(workload, one.case, one.seed)
+        job = stages.job(one.arm, one.plan, one.case, one.seed)
         name = _repeat_name(one, self.number).replace("/", "_").replace(" ", "-")
         raw = stages.guests.replicate(boot, build, image, one.machine, job, logs=stages.session.logs, name=name)
         parsed = parse_events(raw.text, workload, one.case, one.seed, Mode.DETERMINISTIC, one.plan.name)

@@ -8,33 +8,42 @@ import platform
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kpatch_ci import __version__
+from kpatch_ci.config.entries import SeriesEntry
 from kpatch_ci.config.load import DEFAULT_PROFILE, Config
 from kpatch_ci.model.errors import UserError
 from kpatch_ci.model.result import RunResult
-from kpatch_ci.model.series import Series
+from kpatch_ci.model.series import BASELINE, Series
 from kpatch_ci.model.status import Mode
 from kpatch_ci.model.workload import Replicate
 from kpatch_ci.pipeline.assemble import assemble, fingerprint
 from kpatch_ci.pipeline.engine import Engine, Node, Observer, Values
 from kpatch_ci.pipeline.explain import Recorder
 from kpatch_ci.pipeline.memo import Memo
+from kpatch_ci.pipeline.plan import FULL, Depth, plan
 from kpatch_ci.pipeline.session import Session
 from kpatch_ci.pipeline.slots import Slots
-from kpatch_ci.pipeline.stages import BASELINE, Stages, arm_nodes
+from kpatch_ci.pipeline.stages import Stages
 from kpatch_ci.series.folder import load_series
+from kpatch_ci.series.variants import variant
 
 
 def load_all(config: Config) -> tuple[Series, ...]:
     """The series that the configuration names. Raises UserError before any long work starts."""
-    loaded = tuple(load_series(config.patches / name, config.patches) for name in config.series)
+    loaded = tuple(load_entry(entry, config.patches) for entry in config.series)
     for one in loaded:
         check_name(one.name)
     return loaded
+
+
+def load_entry(entry: SeriesEntry, patches: Path) -> Series:
+    """One series, or a variant of it, as pipeline.yaml or the command line names it."""
+    series = load_series(patches / entry.name, patches)
+    return replace(variant(series, entry.variant) if entry.variant else series, only=entry.workloads)
 
 
 def check_name(name: str) -> None:
@@ -49,30 +58,6 @@ def safe_name(wanted: str) -> str:
     """A series name made from any text, such as a file's."""
     name = re.sub(r"[^\w.+-]+", "-", wanted, flags=re.ASCII).strip("-._+") or "patch"
     return f"{name}-series" if name == BASELINE else name
-
-
-@dataclass(frozen=True, slots=True)
-class Depth:
-    """How far a run goes: without ``boots`` it stops after the builds, without ``replicates`` after the boots."""
-
-    boots: bool = True
-    replicates: bool = True
-
-
-def plan(stages: Stages, series: Sequence[Series], depth: Depth = Depth(), *, baseline: bool = True) -> list[Node]:
-    """Every node of a run, each needed thing once."""
-    config = stages.session.config
-    nodes = [stages.apply(one) for one in series]
-    for machine in config.machines:
-        nodes.append(stages.build_baseline(machine.arch))
-        nodes += [stages.build_patched(machine.arch, one) for one in series]
-        if not depth.boots:
-            continue
-        nodes.append(stages.image(machine.arch))
-        plans = config.workloads if depth.replicates else ()
-        for arm in ([BASELINE] if baseline else []) + [one.name for one in series]:
-            nodes += arm_nodes(stages, machine, arm, plans, config.seeds)
-    return nodes
 
 
 class _Both:
@@ -104,7 +89,7 @@ class Outcome:
 
 
 def execute(
-    session: Session, series: Sequence[Series], observer: Observer, depth: Depth = Depth(), *, baseline: bool = True
+    session: Session, series: Sequence[Series], observer: Observer, depth: Depth = FULL, *, baseline: bool = True
 ) -> Outcome:
     """Run the graph. Raises InfrastructureError; what the patches did wrong is in the values."""
     memo = Memo(session.cache / "state" / "stages.json")

@@ -22,7 +22,7 @@ from kpatch_ci.model.arch import ARCHES
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.machine import Machine
-from kpatch_ci.model.series import ApplyResult, Series
+from kpatch_ci.model.series import BASELINE, ApplyResult, Arm, Series
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import Case, Replicate, Seed, WorkloadPlan
 from kpatch_ci.pipeline.engine import Node, Values
@@ -32,10 +32,9 @@ from kpatch_ci.series.apply import apply_series
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.atomic import require_space
 from kpatch_ci.workloads.events import parse_events
-from kpatch_ci.workloads.job import workload_job
+from kpatch_ci.workloads.job import switch_off, workload_job
 from kpatch_ci.workloads.table import WORKLOADS
 
-BASELINE = "baseline"
 REPLICATE = "replicate"
 PRIORITY = {"apply": 0, "image": 0, "build": 1, "boot": 3, "run": 4}
 GIVE_UP_AFTER = 2
@@ -47,9 +46,9 @@ def apply_name(series: str) -> str:
     return f"apply {series}"
 
 
-def build_name(arch: str, arm: str) -> str:
-    """Node that builds an arm; ``arm`` is ``baseline`` or a series' name."""
-    return f"build {arch} {arm}"
+def build_name(arch: str, kernel: str) -> str:
+    """Node that builds a kernel: ``baseline`` or the name of an applied series (Arm.kernel)."""
+    return f"build {arch} {kernel}"
 
 
 def image_name(arch: str) -> str:
@@ -57,14 +56,14 @@ def image_name(arch: str) -> str:
     return f"image {arch}"
 
 
-def boot_name(arch: str, arm: str, boot_seed: int) -> str:
-    """Node that boots an arm under a boot seed."""
-    return f"boot {arch} {arm} seed {boot_seed}"
+def boot_name(arch: str, kernel: str, boot_seed: int) -> str:
+    """Node that boots a kernel under a boot seed."""
+    return f"boot {arch} {kernel} seed {boot_seed}"
 
 
-def run_name(arch: str, arm: str, workload: str, case: str, seed: Seed) -> str:
+def run_name(arch: str, arm: Arm, workload: str, case: str, seed: Seed) -> str:
     """Node that measures one replicate."""
-    return f"run {arch} {arm} {workload} {case} seed {seed}"
+    return f"run {arch} {arm.label} {workload} {case} seed {seed}"
 
 
 @dataclass
@@ -100,7 +99,7 @@ class Stages:
     def apply(self, series: Series) -> Node:
         """Apply a series to the tree; costs no slot, for it takes a second."""
         return Node(
-            apply_name(series.name),
+            apply_name(series.patched_kernel),
             "apply",
             lambda _: apply_series(series, self.session.tree),
             slot=False,
@@ -131,16 +130,16 @@ class Stages:
             lookup=lambda _: self.builder.find(request),
         )
 
-    def build_patched(self, arch: str, series: Series) -> Node:
-        """Build the tree with a series on it, from the baseline's objects."""
-        applied, baseline = apply_name(series.name), build_name(arch, BASELINE)
+    def build_patched(self, arch: str, kernel: str) -> Node:
+        """Build the tree with a series on it, from the baseline's objects. ``kernel``: as it was applied."""
+        applied, baseline = apply_name(kernel), build_name(arch, BASELINE)
 
         def request(values: Values) -> BuildRequest | None:
             result: ApplyResult = values[applied]
             base: BuildResult = values[baseline]
             if result.tree_id is None or base.status is not Status.PASSED:
                 return None
-            return self.request(arch, series.name, result.tree_id)
+            return self.request(arch, kernel, result.tree_id)
 
         def work(values: Values) -> BuildResult | None:
             wanted = request(values)
@@ -150,34 +149,40 @@ class Stages:
             wanted = request(values)
             return self.builder.find(wanted) if wanted else None
 
-        name = build_name(arch, series.name)
+        name = build_name(arch, kernel)
         return Node(name, "build", work, needs=(applied, baseline), priority=PRIORITY["build"] + 1, lookup=look)
 
-    def boot(self, machine: Machine, arm: str, boot_seed: int) -> Node:
-        """Boot an arm, check what the guest says of itself, and keep it as a snapshot."""
-        built, image = build_name(machine.arch, arm), image_name(machine.arch)
+    def boot(self, machine: Machine, kernel: str, boot_seed: int) -> Node:
+        """Boot a kernel, check what the guest says of itself, and keep it as a snapshot."""
+        built, image = build_name(machine.arch, kernel), image_name(machine.arch)
 
         def look(values: Values) -> BootResult | None:
             build = _usable(values[built])
             found = self.guests.find_boot(build, values[image], machine, boot_seed) if build else None
-            return replace(found, arm=arm) if found else None
+            return replace(found, arm=kernel) if found else None
 
         def work(values: Values) -> BootResult | None:
             build = _usable(values[built])
             result = self.guests.boot(build, values[image], machine, boot_seed, self._logs) if build else None
-            return replace(result, arm=arm) if result else None
+            return replace(result, arm=kernel) if result else None
 
-        name = boot_name(machine.arch, arm, boot_seed)
+        name = boot_name(machine.arch, kernel, boot_seed)
         return Node(name, "boot", work, needs=(built, image), priority=PRIORITY["boot"], lookup=look)
 
-    def replicates(self, machine: Machine, arm: str, plan: WorkloadPlan, seeds: Iterable[Seed]) -> list[Node]:
+    def replicates(self, machine: Machine, arm: Arm, plan: WorkloadPlan, seeds: Iterable[Seed]) -> list[Node]:
         """One node for each case and seed of a workload."""
         return [self._replicate(machine, arm, plan, case, seed) for case in plan.cases for seed in seeds]
 
-    def _replicate(self, machine: Machine, arm: str, plan: WorkloadPlan, case: Case, seed: Seed) -> Node:
-        names = (build_name(machine.arch, arm), image_name(machine.arch), boot_name(machine.arch, arm, seed.boot))
-        one = _One(self, machine, arm, plan, case, seed, workload_job(WORKLOADS[plan.kind], case, seed))
-        name = run_name(machine.arch, arm, plan.name, case.label, seed)
+    def job(self, arm: Arm, plan: WorkloadPlan, case: Case, seed: Seed) -> str:
+        """What the guest's agent is told to do for one replicate."""
+        before = switch_off(arm.off, self.session.tree.release)
+        return workload_job(WORKLOADS[plan.kind], case, seed, before)
+
+    def _replicate(self, machine: Machine, arm: Arm, plan: WorkloadPlan, case: Case, seed: Seed) -> Node:
+        arch = machine.arch
+        names = (build_name(arch, arm.kernel), image_name(arch), boot_name(arch, arm.kernel, seed.boot))
+        one = _One(self, machine, arm, plan, case, seed, self.job(arm, plan, case, seed))
+        name = run_name(arch, arm, plan.name, case.label, seed)
         return Node(name, "run", one.work, needs=names, priority=PRIORITY["run"], lookup=one.look)
 
     def failed(self, key: str) -> int:
@@ -197,15 +202,15 @@ class _One:
 
     stages: Stages
     machine: Machine
-    arm: str
+    arm: Arm
     plan: WorkloadPlan
     case: Case
     seed: Seed
     job: str
 
     def _needs(self, values: Values) -> tuple[BuildResult, GuestImage, BootResult] | None:
-        build: BuildResult | None = values[build_name(self.machine.arch, self.arm)]
-        boot: BootResult | None = values[boot_name(self.machine.arch, self.arm, self.seed.boot)]
+        build: BuildResult | None = values[build_name(self.machine.arch, self.arm.kernel)]
+        boot: BootResult | None = values[boot_name(self.machine.arch, self.arm.kernel, self.seed.boot)]
         if build is None or boot is None or boot.status is not Status.PASSED:
             return None
         return build, values[image_name(self.machine.arch)], boot
@@ -227,11 +232,11 @@ class _One:
         """Resume the snapshot, run, read the result channel."""
         needs = self._needs(values)
         assert needs is not None, "look() answers for skipped ones"  # noqa: S101
-        case_key = f"{self.machine.arch} {self.arm} {self.plan.name} {self.case.label}"
+        case_key = f"{self.machine.arch} {self.arm.label} {self.plan.name} {self.case.label}"
         if self.stages.failed(case_key) >= GIVE_UP_AFTER:
             return self._unmeasured(Status.SKIPPED, f"this case failed under {GIVE_UP_AFTER} other seeds")
         build, image, boot = needs
-        name = f"{self.machine.arch}-{self.arm}-{self.plan.name}-{self.case.label}-{self.seed}".replace("/", "_")
+        name = f"{self.machine.arch}-{self.arm.label}-{self.plan.name}-{self.case.label}-{self.seed}".replace("/", "_")
         raw = self.stages.guests.replicate(
             boot, build, image, self.machine, self.job, logs=self.stages.session.logs, name=name
         )
@@ -267,9 +272,6 @@ def _usable(build: BuildResult | None) -> BuildResult | None:
     return build if build is not None and build.status is Status.PASSED else None
 
 
-def arm_nodes(
-    stages: Stages, machine: Machine, arm: str, plans: Sequence[WorkloadPlan], seeds: Sequence[Seed]
-) -> list[Node]:
-    """Boots and replicates of one arm."""
-    boots = [stages.boot(machine, arm, boot) for boot in sorted({s.boot for s in seeds})]
-    return [*boots, *(node for plan in plans for node in stages.replicates(machine, arm, plan, seeds))]
+def boot_nodes(stages: Stages, machine: Machine, kernel: str, seeds: Sequence[Seed]) -> list[Node]:
+    """Boots of one kernel, one a boot seed."""
+    return [stages.boot(machine, kernel, boot) for boot in sorted({s.boot for s in seeds})]

@@ -16,6 +16,7 @@ from kpatch_ci.report.view import (
     SIGN_NOTE,
     cases,
     change,
+    claims,
     every_arch,
     interval,
     percent,
@@ -39,6 +40,7 @@ def to_markdown(source: RunResult | Document) -> str:
     lines += ["", *_verdicts(document), "", SIGN_NOTE, ""]
     for failure in failures(document):
         lines += _failure(failure)
+    lines += _claims(document)
     lines += _details(document)
     lines += [f"*{MODE_NOTES[Mode(document.mode)]}*", ""]
     if document.command:
@@ -81,6 +83,19 @@ def _failure(failure: Failure) -> list[str]:
     if failure.reproduce:
         lines += ["Reproduce:", "", *_fence([one_line(failure.reproduce)])]
     return lines
+
+
+def _claims(document: Document) -> list[str]:
+    """What the patches' texts claim beside what was measured."""
+    rows = [["series", "arch", "figure", "claimed %", "measured %", "verdict", "the mail says"]]
+    for series in document.series:
+        for arch in series.arches:
+            for claim, found in claims(series, arch):
+                figure = f"{claim.workload} {claim.metric} ({claim.case or 'all'})"
+                ours = [percent(found.change_percent), str(found.verdict)] if found else ["-", "not measured"]
+                words = [escape(w) for w in (series.name, arch.arch, figure)]
+                rows.append([*words, percent(claim.change_percent), *ours, escape(claim.text)])
+    return ["### Claims", "", *_table(rows), ""] if len(rows) > 1 else []
 
 
 def _details(document: Document) -> list[str]:

@@ -220,12 +220,26 @@ class ArchDoc(Part):
     comparisons: list[ComparisonDoc] = []
 
 
+class ClaimDoc(Part):
+    """What the patch's text says of a figure, and which comparison stands beside it (``case`` empty: the primary one)."""
+
+    text: str
+    change_percent: Number | None = None
+    workload: str
+    metric: str
+    case: str = ""
+    arch: str = ""
+
+
 class SeriesDoc(Part):
-    """A series on every architecture."""
+    """A series, or a variant of one, on every architecture. ``arms``: what was compared, baseline first."""
 
     name: str
     title: str = ""
     notes: str = ""
+    variant: str = ""
+    arms: tuple[str, str] = ("baseline", "patched")
+    claims: list[ClaimDoc] = []
     status: StatusText
     arches: list[ArchDoc]
 

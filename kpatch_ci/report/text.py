@@ -16,6 +16,8 @@ from kpatch_ci.report.view import (
     applied,
     cases,
     change,
+    claim_line,
+    claims,
     counters,
     every_arch,
     figure,
@@ -94,7 +96,10 @@ def _series(series: SeriesDoc, document: Document) -> list[str]:
         lines += _pair("boot", f"baseline {_boot(arch.boot.baseline)}; patched {_boot(arch.boot.patched)}")
         for complaint in arch.new_complaints[:MAX_WARNINGS]:
             lines += _fold(f"new on the console: {complaint}", "    ", "      ")
+        lines += _pair("arms", f"{series.arms[0]} against {series.arms[1]}" if series.variant else "")
         lines += _pair("notes", series.notes)
+        for claim, measured in claims(series, arch):
+            lines += _pair("claim", claim_line(claim, measured))
         lines += _tables(arch, document)
         lines += _reproduce(arch.reproduce)
         lines.append("")

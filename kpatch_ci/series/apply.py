@@ -33,8 +33,14 @@ def apply_series(series: Series, tree: Tree) -> ApplyResult:
     """Put a series on a tree: as mailed (offsets yes, fuzz never), else by three-way merge, else by the port for the tree's release.
 
     A stack is applied member after member, each by its own method. New objects go to ``tree.repo``, which no index or
-    working tree of its owner notices. Raises InfrastructureError where the repository cannot be used.
+    working tree of its owner notices. Baseline patches go on first, and are no part of the result's changes.
+    Raises InfrastructureError where the repository cannot be used.
     """
+    if series.base is not None:
+        below = apply_series(series.base, tree)
+        if below.tree_id is None:
+            return replace(below, reason=f"its baseline patches do not apply: {below.reason}")
+        return apply_series(replace(series, base=None), replace(tree, tree_id=below.tree_id))
     with (
         tempfile.TemporaryDirectory(prefix="kpatch-ci-apply-") as scratch,
         PrivateIndex(tree.repo, Path(scratch)) as index,

@@ -12,13 +12,15 @@ from pathlib import Path
 from pydantic import Field
 
 from kpatch_ci.model.errors import UserError, UserErrors
-from kpatch_ci.model.series import Adds, Patch, Series
+from kpatch_ci.model.series import Adds, Claim, Patch, Series, Switches
 from kpatch_ci.series.intake import read_all, read_patches
+from kpatch_ci.series.variants import BY_SWITCH, full_name
 from kpatch_ci.store.yamlmodel import Lines, Strict, read, validate
 
 FILE = "series.yaml"
 
 _VERSION = re.compile(r"\d+(\.\d+)*")
+_WORD = re.compile(r"[A-Za-z0-9][\w.-]*")
 _FOLDER_EXPECTED = "a folder with a series.yaml that names files: (mails) or stack: (other series)"
 
 Names = tuple[str, ...]
@@ -32,6 +34,34 @@ class AddsModel(Strict):
     sched_features: Names = ()
 
 
+class SwitchesModel(Strict):
+    """``switches:`` of series.yaml: what turns the change off in a running kernel."""
+
+    sched_features: Names = ()
+    sysctls: dict[str, str | int] = Field(default_factory=dict)
+
+
+class ClaimModel(Strict):
+    """One of ``claims:``: a figure that the mail names, and where ours is found."""
+
+    text: str = Field(min_length=1)
+    change_percent: float | None = Field(default=None, strict=False)
+    workload: str
+    metric: str
+    case: str = ""
+    arch: str = ""
+
+
+class VariantModel(Strict):
+    """One of ``variants:``: patches that both arms have besides."""
+
+    baseline_patches: Names = Field(min_length=1)
+    ports: dict[str, Names] = Field(default_factory=dict)
+    title: str = ""
+    notes: str = ""
+    claims: tuple[ClaimModel, ...] = ()
+
+
 class SeriesModel(Strict):
     """series.yaml: either ``files:`` (mails, in order) or ``stack:`` (names of other series, in order)."""
 
@@ -43,6 +73,9 @@ class SeriesModel(Strict):
     paths: Names = ()
     workloads: Names = ()
     adds: AddsModel = AddsModel()
+    switches: SwitchesModel = SwitchesModel()
+    variants: dict[str, VariantModel] = Field(default_factory=dict)
+    claims: tuple[ClaimModel, ...] = ()
     notes: str = ""
 
 
@@ -53,6 +86,18 @@ def load_series(folder: Path, all_folders: Path) -> Series:
     contains itself.
     """
     return _load(folder, all_folders, ())
+
+
+def folder_variants(folder: Path, all_folders: Path) -> tuple[str, ...]:
+    """Names of the variants that a folder's series has, mails unread; none where its series.yaml is damaged."""
+    try:
+        data, lines = read(folder / FILE)
+        model = validate(data, SeriesModel, lines)
+    except UserError:
+        return ()
+    members = [folder_variants(all_folders / name, all_folders) for name in model.stack if name != folder.name]
+    switched = model.switches != SwitchesModel() or any(set(BY_SWITCH) <= set(names) for names in members)
+    return (*model.variants, *(BY_SWITCH if switched else ()))
 
 
 def series_from_files(paths: Sequence[Path], name: str) -> Series:
@@ -80,13 +125,37 @@ def _load(folder: Path, all_folders: Path, above: tuple[str, ...]) -> Series:
         raise UserErrors(errors)
     if model.stack:
         return _stack(model, lines, all_folders, (*above, name), name)
-    patches = tuple(chain.from_iterable(read_patches(folder / file) for file in model.files))
-    ports = {
-        prefix: tuple(chain.from_iterable(read_patches(folder / file) for file in files))
-        for prefix, files in model.ports.items()
-        if isinstance(files, tuple)
-    }
-    return _series(name, model, patches, ports)
+    series = _series(name, model, _patches(folder, model.files), _ports(folder, model.ports))
+    return replace(series, variants={key: _variant(series, key, one, folder) for key, one in model.variants.items()})
+
+
+def _patches(folder: Path, files: Names) -> tuple[Patch, ...]:
+    return tuple(chain.from_iterable(read_patches(folder / file) for file in files))
+
+
+def _ports(folder: Path, ports: Mapping[str, Names | Mapping[str, Names]]) -> dict[str, tuple[Patch, ...]]:
+    return {prefix: _patches(folder, files) for prefix, files in ports.items() if isinstance(files, tuple)}
+
+
+def _variant(series: Series, key: str, model: VariantModel, folder: Path) -> Series:
+    """The series on other baseline patches; its own ports win over the series'."""
+    name = full_name(series.name, key)
+    below = _patches(folder, model.baseline_patches)
+    base = Series(f"{name}-baseline", f"baseline patches of {name}", "", below)
+    return replace(
+        series,
+        name=name,
+        title=model.title or f"{series.title} ({key})",
+        notes=model.notes.strip(),
+        ports={**series.ports, **_ports(folder, model.ports)},
+        claims=_claims(model.claims) or series.claims,
+        variant=key,
+        base=base,
+    )
+
+
+def _claims(models: Sequence[ClaimModel]) -> tuple[Claim, ...]:
+    return tuple(Claim(m.text, m.change_percent, m.workload, m.metric, m.case, m.arch) for m in models)
 
 
 def _stack(model: SeriesModel, lines: Lines, all_folders: Path, above: tuple[str, ...], name: str) -> Series:
@@ -102,6 +171,7 @@ def _stack(model: SeriesModel, lines: Lines, all_folders: Path, above: tuple[str
     patches = tuple(chain.from_iterable(member.patches for member in members))
     series = _series(name, model, patches, {})
     adds = [series.adds, *(member.adds for member in members)]
+    off = [series.switches, *(member.switches for member in members)]
     return replace(
         series,
         members=tuple(members),
@@ -111,6 +181,10 @@ def _stack(model: SeriesModel, lines: Lines, all_folders: Path, above: tuple[str
             symbols=_united(*(a.symbols for a in adds)),
             sysctls=_united(*(a.sysctls for a in adds)),
             sched_features=_united(*(a.sched_features for a in adds)),
+        ),
+        switches=Switches(
+            sched_features=_united(*(o.sched_features for o in off)),
+            sysctls=tuple(dict(chain.from_iterable(o.sysctls for o in off)).items()),
         ),
     )
 
@@ -129,6 +203,10 @@ def _series(
         workloads=model.workloads,
         adds=Adds(model.adds.symbols, model.adds.sysctls, model.adds.sched_features),
         notes=model.notes.strip(),
+        switches=Switches(
+            model.switches.sched_features, tuple((key, str(value)) for key, value in model.switches.sysctls.items())
+        ),
+        claims=_claims(model.claims),
     )
 
 
@@ -159,14 +237,30 @@ def _contradictions(model: SeriesModel, lines: Lines, folder: Path, all_folders:
             where = lines.where(("stack", position))
             errors.append(UserError(f"stack: no series {member}", where=where, expected=f"one of {known}"))
     for prefix, port in model.ports.items():
-        errors += _port_errors(prefix, port, model, lines, folder)
+        errors += _port_errors(("ports", prefix), port, model, lines, folder)
+    for key, one in model.variants.items():
+        errors += _variant_errors(key, one, model, lines, folder)
+    return errors
+
+
+def _variant_errors(key: str, one: VariantModel, model: SeriesModel, lines: Lines, folder: Path) -> list[UserError]:
+    loc = ("variants", key)
+    if model.stack:
+        return [UserError("variants: of a stack", where=lines.where(loc), expected="variants of its members")]
+    errors = []
+    if key in BY_SWITCH or not _WORD.fullmatch(key):
+        expected = f"letters, digits, . _ and -, and none of {', '.join(BY_SWITCH)} (those come of `switches:`)"
+        errors.append(UserError(f"variants: '{key}' cannot be its name", where=lines.where(loc), expected=expected))
+    errors += _file_errors(one.baseline_patches, (*loc, "baseline_patches"), lines, folder)
+    for prefix, port in one.ports.items():
+        errors += _port_errors((*loc, "ports", prefix), port, model, lines, folder)
     return errors
 
 
 def _port_errors(
-    prefix: str, port: Names | Mapping[str, Names], model: SeriesModel, lines: Lines, folder: Path
+    loc: tuple[str, ...], port: Names | Mapping[str, Names], model: SeriesModel, lines: Lines, folder: Path
 ) -> list[UserError]:
-    loc: tuple[str, ...] = ("ports", prefix)
+    prefix = loc[-1]
     if not _VERSION.fullmatch(prefix):
         return [UserError(f"ports: {prefix} is no version", where=lines.where(loc), expected='such as "6.1"')]
     if isinstance(port, Mapping) != bool(model.stack):

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from kpatch_ci.model.errors import UserError
+from kpatch_ci.model.series import Switches
 from kpatch_ci.model.workload import JOB_BYTES, Case, Seed
 from kpatch_ci.workloads.types import Step, Workload, text
 
+FEATURES, OLD_FEATURES, FEATURES_MOVED = "/sys/kernel/debug/sched/features", "/sys/kernel/debug/sched_features", (5, 13)
+"""Where the scheduler's features are switched, before and since 5.13."""
 MAX_FIELDS = 128
 """Fields a line, the directive included."""
 
@@ -24,10 +28,24 @@ _FIELDS = {
 """Directive -> fewest and most fields after it."""
 
 
-def workload_job(workload: Workload, case: Case, seed: Seed) -> str:
-    """The job of one replicate: run seed, time limit, and the workload's steps. Raises like render_job."""
+def workload_job(workload: Workload, case: Case, seed: Seed, before: Sequence[Step] = ()) -> str:
+    """The job of one replicate: run seed, time limit, ``before``, and the workload's steps. Raises like render_job."""
     limit = Step("timeout", (text(case, "timeout_s"),))
-    return render_job(seed.run, (limit, *workload.steps(case)))
+    return render_job(seed.run, (limit, *before, *workload.steps(case)))
+
+
+def switch_off(switches: Switches, release: str) -> tuple[Step, ...]:
+    """Steps that turn a series' change off. A kernel that does not know a feature or a sysctl fails the job."""
+    features = FEATURES if _version(release) >= FEATURES_MOVED else OLD_FEATURES
+    return (
+        *(Step("write", (features, f"NO_{name}")) for name in switches.sched_features),
+        *(Step("write", (f"/proc/sys/{path}", value)) for path, value in switches.sysctls),
+    )
+
+
+def _version(release: str) -> tuple[int, int]:
+    major, minor = re.findall(r"\d+", release)[:2]
+    return int(major), int(minor)
 
 
 def render_job(run_seed: int, steps: Sequence[Step]) -> str:

@@ -24,7 +24,7 @@ from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.pipeline import repeat, stages
 from kpatch_ci.pipeline.engine import Node
 from kpatch_ci.pipeline.inexact import mode_of
-from kpatch_ci.pipeline.run import plan
+from kpatch_ci.pipeline.plan import plan
 from kpatch_ci.pipeline.session import Session
 from kpatch_ci.store.artifacts import ArtifactStore
 from tests.fakes.qemu import FakeToolRoot

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def edited(pipeline: Path, *changes: tuple[str, str]) -> Path:
 
 def test_the_default_pipeline_is_what_the_readme_promises(pipeline: Path) -> None:
     config = load_config(pipeline)
-    assert config.series == ("schedutil-iowait-boost", "wakeup-gran", "stack-workqueue", "all-three")
+    assert [s.full_name for s in config.series][:3] == ["schedutil-iowait-boost", "wakeup-gran", "stack-workqueue"]
     assert [m.arch for m in config.machines] == ["arm64", "x86_64"]
     assert len(config.seeds) == 12
     assert {s.boot for s in config.seeds} == {1, 2, 3}
@@ -106,7 +107,7 @@ def test_what_is_selected_keeps_the_files_order(pipeline: Path) -> None:
     config = load_config(
         pipeline, Selection(series=("stack-workqueue", "wakeup-gran"), arches=("x86_64",), workloads=("dd",))
     )
-    assert config.series == ("wakeup-gran", "stack-workqueue")
+    assert [s.full_name for s in config.series] == ["wakeup-gran", "stack-workqueue"]
     assert [m.arch for m in config.machines] == ["x86_64"]
     assert [p.name for p in config.workloads] == ["dd"]
 
@@ -160,3 +161,56 @@ def test_a_file_that_is_no_pipeline_says_so(tmp_path: Path) -> None:
             load_config(tmp_path / "p.yaml")
     with pytest.raises(UserError, match="no such file"):
         load_config(tmp_path / "none.yaml")
+
+
+VARIANT = "  - {name: wakeup-gran, variant: carried, workloads: [hackbench]}\n"
+
+
+def with_variant(pipeline: Path, entry: str = VARIANT) -> Path:
+    return edited(pipeline, ("  - stack-workqueue\n", f"  - stack-workqueue\n{entry}"))
+
+
+def names(pipeline: Path, **selection: Any) -> list[str]:
+    return [entry.full_name for entry in load_config(pipeline, Selection(**selection)).series]
+
+
+def test_a_series_name_chooses_all_that_the_file_lists_of_it(pipeline: Path) -> None:
+    with_variant(pipeline)
+    assert names(pipeline, series=("wakeup-gran",)) == ["wakeup-gran", "wakeup-gran+carried"]
+    assert names(pipeline, series=("wakeup-gran+carried",)) == ["wakeup-gran+carried"]
+    entry = load_config(pipeline, Selection(series=("wakeup-gran+carried",))).series[0]
+    assert (entry.name, entry.variant, entry.workloads) == ("wakeup-gran", "carried", ("hackbench",))
+
+
+def test_a_variant_may_be_chosen_though_the_file_does_not_list_it(pipeline: Path) -> None:
+    assert names(pipeline, series=("wakeup-gran+switched",)) == ["wakeup-gran+switched"]
+    chosen = names(pipeline, series=("wakeup-gran",), variants=True)
+    assert chosen == ["wakeup-gran", "wakeup-gran+carried", "wakeup-gran+switched"]
+
+
+def test_a_variant_that_no_chosen_workload_measures_is_left_out(pipeline: Path) -> None:
+    with_variant(pipeline)
+    assert "wakeup-gran+carried" not in names(pipeline, workloads=("dd",))
+    with pytest.raises(UserError, match=r"--workload.*wakeup-gran\+carried with hackbench"):
+        names(pipeline, workloads=("dd",), series=("wakeup-gran+carried",))
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (
+            "  - {name: wakeup-gran, variant: caried}\n",
+            "wakeup-gran has no variant 'caried' (did you mean 'carried'?",
+        ),
+        ("  - {name: wakeup-grn}\n", "no 'wakeup-grn'"),
+        ("  - {name: wakeup-gran, variant: carried, workloads: [hack]}\n", "wakeup-gran+carried: no workload 'hack'"),
+        ("  - wakeup-gran+carried\n  - {name: wakeup-gran, variant: carried}\n", "'wakeup-gran+carried' stands twice"),
+        ("  - wakeup-gran+caried\n", "no variant 'caried'"),
+    ],
+)
+def test_a_bad_entry_of_series_is_named_with_its_line(pipeline: Path, entry: str, message: str) -> None:
+    with_variant(pipeline, entry)
+    with pytest.raises(UserError) as caught:
+        load_config(pipeline)
+    assert message in str(caught.value)
+    assert "pipeline.yaml:" in str(caught.value)

@@ -217,3 +217,20 @@ def test_a_repository_that_is_none_is_the_machines_fault(tmp_path: Path, lab: La
         apply_series(series(), tree)
     with pytest.raises(InfrastructureError, match="git read-tree failed"):
         apply_series(series(), replace(lab.tree(BASE), tree_id="0" * 40))
+
+
+def test_baseline_patches_go_on_first_and_are_no_part_of_what_changed(lab: Lab) -> None:
+    below = lab.patch(BASE, {**BASE, "Makefile": "VERSION = 7\n"})
+    tree = lab.tree({**BASE, "Makefile": "VERSION = 6\n"})
+    both = lab.tree({**changed(20), "Makefile": "VERSION = 7\n"}).tree_id
+    one = replace(series(lab.patch(BASE, changed(20))), base=Series("lamp-baseline", "", "", (below,)))
+    result = apply_series(one, tree)
+    assert (result.status, result.tree_id, result.changed_paths) == (Status.PASSED, both, (LAMP,))
+
+
+def test_baseline_patches_that_do_not_apply_are_named_as_the_reason(lab: Lab) -> None:
+    below = lab.patch({**BASE, "Makefile": "VERSION = 5\n"}, {**BASE, "Makefile": "VERSION = 7\n"})
+    one = replace(series(lab.patch(BASE, changed(20))), base=Series("lamp-baseline", "", "", (below,)))
+    result = apply_series(one, lab.tree(BASE))
+    assert (result.status, result.tree_id) == (Status.FAILED, None)
+    assert result.reason.startswith("its baseline patches do not apply: ")

@@ -6,8 +6,10 @@ from __future__ import annotations
 import pytest
 
 from kpatch_ci.model.errors import UserError
+from kpatch_ci.model.series import Switches
 from kpatch_ci.model.workload import Seed
 from kpatch_ci.workloads import JOB_BYTES, WORKLOADS, Step, make_case, render_job, workload_job
+from kpatch_ci.workloads.job import switch_off
 
 NULLB = "/sys/kernel/config/nullb/nullb0"
 
@@ -101,3 +103,17 @@ def test_a_field_that_would_break_the_format_is_refused(bad: str) -> None:
 def test_a_directive_that_the_agent_would_refuse_is_refused_here(step: Step, message: str) -> None:
     with pytest.raises(UserError, match=message):
         render_job(1, [step])
+
+
+def test_a_change_is_switched_off_before_the_workload_where_the_kernel_has_its_switches() -> None:
+    off = Switches(("F",), (("kernel/ticks", "0"),))
+    steps = switch_off(off, "6.1.192")
+    lines = workload_job(WORKLOADS["hackbench"], make_case("hackbench", {"groups": 1}), Seed(1, 2), steps).splitlines()
+    assert lines[1:4] == [
+        "timeout\t120",
+        "write\t/sys/kernel/debug/sched/features\tNO_F",
+        "write\t/proc/sys/kernel/ticks\t0",
+    ]
+    assert lines[4].startswith("run\t")
+    assert [s.fields[0] for s in switch_off(Switches(("F",)), "5.10.1")] == ["/sys/kernel/debug/sched_features"]
+    assert switch_off(Switches(), "6.1") == ()

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The graph of a run: which kernels are built, which arms measured, each once however many series want it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kpatch_ci.model.series import BASELINE, Arm, Series
+from kpatch_ci.model.workload import WorkloadPlan
+from kpatch_ci.pipeline.engine import Node
+from kpatch_ci.pipeline.stages import Stages, boot_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How far a run goes: without ``boots`` it stops after the builds, without ``replicates`` after the boots."""
+
+    boots: bool = True
+    replicates: bool = True
+
+
+FULL = Depth()
+
+
+def plans_for(series: Series, plans: Sequence[WorkloadPlan]) -> tuple[WorkloadPlan, ...]:
+    """The workloads that a series is measured with."""
+    return tuple(plan for plan in plans if not series.only or plan.name in series.only)
+
+
+def plan(stages: Stages, series: Sequence[Series], depth: Depth = FULL, *, baseline: bool = True) -> list[Node]:
+    """Every node of a run, each needed thing once. Without ``baseline`` only patched arms are booted and measured."""
+    config = stages.session.config
+    applied = {one.patched_kernel: one for one in (*(s.base for s in series if s.base), *series)}
+    nodes = [stages.apply(one) for one in applied.values()]
+    measured = _measured(series, config.workloads, baseline=baseline)
+    for machine in config.machines:
+        nodes.append(stages.build_baseline(machine.arch))
+        nodes += [stages.build_patched(machine.arch, kernel) for kernel in applied]
+        if not depth.boots:
+            continue
+        nodes.append(stages.image(machine.arch))
+        for kernel in dict.fromkeys(arm.kernel for arm in measured):
+            nodes += boot_nodes(stages, machine, kernel, config.seeds)
+        if not depth.replicates:
+            continue
+        for arm, plans in measured.items():
+            nodes += [node for one in plans for node in stages.replicates(machine, arm, one, config.seeds)]
+    return nodes
+
+
+def _measured(
+    series: Sequence[Series], plans: Sequence[WorkloadPlan], *, baseline: bool
+) -> dict[Arm, tuple[WorkloadPlan, ...]]:
+    """Each arm once, with all workloads that any series wants of it."""
+    wanted: dict[Arm, set[str]] = {} if series else {Arm(BASELINE): {plan.name for plan in plans}}
+    for one in series:
+        for arm in one.arms if baseline else one.arms[1:]:
+            wanted.setdefault(arm, set()).update(plan.name for plan in plans_for(one, plans))
+    return {arm: tuple(plan for plan in plans if plan.name in names) for arm, names in wanted.items()}
