@@ -12,18 +12,14 @@ from __future__ import annotations
 import re
 
 from kpatch_ci.model.workload import Case, Metric
-from kpatch_ci.workloads.null_blk import DEVICE, LATENCY_HELP, null_blk, size_option
+from kpatch_ci.workloads.filesystem import DEFAULT_MIB, FILE_SYSTEMS, MOUNT_POINT, SMALLEST_MIB, filesystem
+from kpatch_ci.workloads.null_blk import LATENCY_HELP, null_blk, size_option
 from kpatch_ci.workloads.types import TIMEOUT, Kind, Label, Option, ParseError, Step, Workload, last_words, number, text
 
 THROUGHPUT = Metric("throughput", "MB/s", "higher")
 BINARY = "/usr/bin/dbench"
 LENS = "/lib/kpci/clocklens.so"
-_DIR = "/mnt"
 
-_MKFS: dict[str, tuple[str, ...]] = {
-    "xfs": ("/usr/sbin/mkfs.xfs", "-q", "-f", "-K", DEVICE),
-    "ext4": ("/usr/sbin/mke2fs", "-q", "-F", "-t", "ext4", "-N", "4096", "-J", "size=8", "-E", "nodiscard", DEVICE),
-}
 _THROUGHPUT = re.compile(
     r"^Throughput (\S+) MB/sec.*?  (\d+) clients  (\d+) procs  max_latency=(\S+) ms\s*$", re.MULTILINE
 )
@@ -35,7 +31,7 @@ _TROUBLE = re.compile(
 )
 
 OPTIONS = (
-    Option("fs", Kind.CHOICE, "file system on the device", "xfs", tuple(_MKFS), label=Label.ALWAYS),
+    Option("fs", Kind.CHOICE, "file system on the device", "xfs", FILE_SYSTEMS, label=Label.ALWAYS),
     Option("clients", Kind.INTEGER, "client processes", 4, maximum=1000, label=Label.ALWAYS),
     Option("time_s", Kind.INTEGER, "dbench -t, seconds of its own clock; the last one is not measured", 4, minimum=2),
     Option(
@@ -43,14 +39,14 @@ OPTIONS = (
     ),
     Option("sync", Kind.CHOICE, "how files are opened: O_SYNC or as they are", "open", ("open", "none")),
     Option("loadfile", Kind.PATH, "what the clients replay", "/usr/share/dbench/nofill.txt"),
-    size_option(default=320, minimum=300),  # mkfs.xfs refuses less than 300 MiB
+    size_option(default=DEFAULT_MIB, minimum=SMALLEST_MIB),
     Option("latency_us", Kind.INTEGER, LATENCY_HELP, 1000, minimum=0, maximum=1_000_000),
     TIMEOUT,
 )
 
 
 def _steps(case: Case) -> tuple[Step, ...]:
-    fs, factor = text(case, "fs"), number(case, "clock_factor")
+    factor = number(case, "clock_factor")
     lens = ("/bin/busybox", "env", f"LD_PRELOAD={LENS}", f"KPCI_CLOCK_FACTOR={factor}") if factor > 1 else ()
     sync = ("-s",) if text(case, "sync") == "open" else ()
     dbench = (
@@ -58,7 +54,7 @@ def _steps(case: Case) -> tuple[Step, ...]:
         "-t",
         text(case, "time_s"),
         "-D",
-        _DIR,
+        MOUNT_POINT,
         "-c",
         text(case, "loadfile"),
         *sync,
@@ -66,9 +62,7 @@ def _steps(case: Case) -> tuple[Step, ...]:
     )
     return (
         *null_blk(number(case, "size_mib"), number(case, "latency_us")),
-        Step("prep", _MKFS[fs]),
-        Step("mkdir", (_DIR,)),
-        Step("mount", (fs, DEVICE, _DIR)),
+        *filesystem(text(case, "fs")),
         Step("run", (*lens, *dbench)),
     )
 

@@ -41,6 +41,7 @@ def test_the_default_pipeline_is_what_the_readme_promises(pipeline: Path) -> Non
     assert {s.boot for s in config.seeds} == {1, 2, 3}
     labels = {p.name: [c.label for c in p.cases] for p in config.workloads}
     assert labels["hackbench"] == [f"groups={g}" for g in (1, 2, 4, 8, 16)]
+    assert labels["dd-dsync"] == [f"rw=write,bs=4k,fs={fs},oflag=direct+dsync,latency_us=100" for fs in ("xfs", "ext4")]
     assert labels["dbench"] == [f"fs={fs},clients={c}" for fs in ("xfs", "ext4") for c in (1, 4, 8)]
 
 

@@ -28,6 +28,18 @@ def test_dd_shows_latency_and_flags_only_where_they_are_given() -> None:
     assert make_case("dd", {}).get("latency_us") == 5000
 
 
+def test_dd_shows_a_file_system_only_where_it_is_given() -> None:
+    case = make_case("dd", {"oflag": "direct+dsync", "fs": "xfs", "bs": "4k", "rw": "write"})
+    assert case.label == "rw=write,bs=4k,fs=xfs,oflag=direct+dsync"
+    labels = [c.label for c in expand("dd", {"fs": ["xfs", "ext4"]})]
+    assert labels == ["rw=read,bs=1M,fs=xfs", "rw=read,bs=1M,fs=ext4"]
+
+
+@pytest.mark.parametrize(("bs", "count", "size_mib"), [("4k", 1024, 320), ("1M", 256, 320), ("1M", 500, 564)])
+def test_dd_leaves_room_for_the_file_system(bs: str, count: int, size_mib: int) -> None:
+    assert make_case("dd", {"fs": "xfs", "bs": bs, "count": count}).get("size_mib") == size_mib
+
+
 @pytest.mark.parametrize(
     ("bs", "count", "size_mib"), [("1M", 64, 64), ("64k", 1024, 64), ("4k", 1024, 4), ("16M", 16, 256)]
 )
@@ -60,6 +72,9 @@ def test_lists_mean_the_product_and_the_first_key_varies_slowest() -> None:
         ("dd", {"oflag": "direct"}, "oflag has no place in rw=read; give iflag"),
         ("dd", {"iflag": "direct+fast"}, "one or more of direct, dsync, sync, joined by"),
         ("dd", {"size_mib": 8}, "64 requests of 1M need size_mib=64 or more, not 8"),
+        ("dd", {"fs": "btrfs"}, r"dd: fs cannot be 'btrfs' \(one of xfs, ext4\)"),
+        ("dd", {"fs": "xfs", "size_mib": 200}, "a file system needs size_mib=300 or more, not 200"),
+        ("dd", {"fs": "ext4", "bs": "1M", "count": 300, "size_mib": 350}, "need size_mib=364 or more, not 350"),
         ("hackbench", {"group": 8}, "unknown key 'group' .did you mean 'groups'. valid: groups, mode"),
         ("hackbench", {"groups": True}, r"groups cannot be True \(a whole number from 1 to 1000\)"),
         ("hackbench", {"groups": 0}, "groups cannot be 0"),

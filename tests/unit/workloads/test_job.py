@@ -50,6 +50,24 @@ def test_dd_writes_with_the_flags_asked_for() -> None:
     assert job("dd", rw="write", bs="4k", count=9, oflag="direct+dsync")[-1] == expected
 
 
+DD_DSYNC = ["/usr/bin/dd", "if=/dev/zero", "of=/mnt/file", "bs=4k", "count=300", "oflag=direct,dsync"]
+
+
+@pytest.mark.parametrize(("fs", "mkfs"), [("xfs", "/usr/sbin/mkfs.xfs"), ("ext4", "/usr/sbin/mke2fs")])
+def test_dd_writes_a_new_file_on_a_file_system(fs: str, mkfs: str) -> None:
+    lines = job("dd", rw="write", bs="4k", count=300, fs=fs, oflag="direct+dsync")
+    assert ["write", f"{NULLB}/size", "320"] in lines
+    assert [line[:2] for line in lines[-4:-2]] == [["prep", mkfs], ["mkdir", "/mnt"]]
+    assert lines[-2:] == [["mount", fs, "/dev/nullb0", "/mnt"], ["run", *DD_DSYNC]]
+
+
+def test_dd_reads_a_file_that_it_wrote_before_past_the_cache() -> None:
+    lines = job("dd", bs="1M", count=8, fs="xfs")
+    write = ["/usr/bin/dd", "if=/dev/zero", "of=/mnt/file", "bs=1M", "count=8", "oflag=direct"]
+    read = ["/usr/bin/dd", "if=/mnt/file", "of=/dev/null", "bs=1M", "count=8", "iflag=direct"]
+    assert lines[-3:] == [["mount", "xfs", "/dev/nullb0", "/mnt"], ["prep", *write], ["run", *read]]
+
+
 def test_a_device_without_latency_completes_at_once() -> None:
     assert ["write", f"{NULLB}/irqmode", "0"] in job("dd", latency_us=0)
 
