@@ -23,6 +23,7 @@ from kpatch_ci.report.view import (
     figure,
     interval,
     mean,
+    migration_rates,
     percent,
     primaries,
     probability,
@@ -146,6 +147,9 @@ def _tables(arch: ArchDoc, document: Document) -> list[str]:
         if explaining:
             lines += ["", *_fold(f"{name}: counters", "", "  "), _HEAD]
             lines += [line for row in explaining for line in _row(f"{row.case} {row.metric}", row)]
+        for case, before, after in migration_rates(arch, name):
+            rate = f"{figure(before)} -> {figure(after)}"
+            lines += _fold(f"{case}: migrations per 1000 context switches {rate}", "  ")
     methods = sorted({c.ci_method for c in arch.comparisons if c.ci_method})
     return [*lines, "", *_fold(f"CI: {', '.join(methods)}.")] if methods else lines
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from kpatch_ci.model.status import Mode, Status
-from kpatch_ci.model.workload import COUNTERS
+from kpatch_ci.model.workload import CONTEXT_SWITCHES, COUNTERS, MIGRATIONS
 from kpatch_ci.report.clean import one_line
 from kpatch_ci.report.schema import ApplyDoc, ArchDoc, ClaimDoc, ComparisonDoc, Document, SeriesDoc
 
@@ -56,6 +56,22 @@ def cases(arch: ArchDoc, workload: str | None = None) -> list[ComparisonDoc]:
 def counters(arch: ArchDoc, workload: str | None = None) -> list[ComparisonDoc]:
     """What explains a workload's figures."""
     return [c for c in arch.comparisons if workload in (None, c.workload) and not c.primary and not _own(arch, c)]
+
+
+def migration_rates(arch: ArchDoc, workload: str) -> list[tuple[str, float, float]]:
+    """Case, then migrations per 1000 context switches in baseline and patched: means over the pairs. Shown, not tested."""
+    found = {(c.case, c.metric): c for c in counters(arch, workload)}
+    rates = []
+    for case in dict.fromkeys(case for case, _ in found):
+        moved, switched = (found.get((case, m.name)) for m in (MIGRATIONS, CONTEXT_SWITCHES))
+        if moved and switched and moved.seeds == switched.seeds:
+            pair = [
+                mean(1000 * m / s for m, s in zip(ms, ss, strict=True) if m is not None and s)
+                for ms, ss in ((moved.baseline, switched.baseline), (moved.patched, switched.patched))
+            ]
+            if pair[0] is not None and pair[1] is not None:
+                rates.append((case, pair[0], pair[1]))
+    return rates
 
 
 def _own(arch: ArchDoc, comparison: ComparisonDoc) -> bool:

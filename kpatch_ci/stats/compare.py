@@ -14,7 +14,8 @@ import numpy as np
 
 from kpatch_ci.model.comparison import Comparison
 from kpatch_ci.model.status import Mode, Status, Verdict
-from kpatch_ci.model.workload import COUNTERS, Metric, Seed, WorkloadPlan
+from kpatch_ci.model.workload import CONTEXT_SWITCHES, COUNTERS, MIGRATIONS, Metric, Seed, WorkloadPlan
+from kpatch_ci.stats.floor import Floor, migration_floor
 from kpatch_ci.stats.holm import holm
 from kpatch_ci.stats.paired import Estimate, estimate, from_log_ratios
 from kpatch_ci.stats.pairs import PATCHED, Dropped, Pairs, Replicates, describe, make_pairs, seeds_of
@@ -36,6 +37,7 @@ class _Draft:
     threshold_percent: float
     family: tuple[str, ...]
     dropped: str
+    floor: Floor | None = None
 
 
 def compare_arch(
@@ -89,7 +91,11 @@ def _plan_drafts(
     def of_case(case: str, metric: Metric) -> _Draft:
         pairs = make_pairs(plan.name, case, metric, seeds, arms)
         baseline, patched = ([v[i] for v in pairs.values.values()] for i in (0, 1))
-        return draft(pairs, metric, lambda: estimate(baseline, patched, metric.better, thresholds.confidence))
+        made = draft(pairs, metric, lambda: estimate(baseline, patched, metric.better, thresholds.confidence))
+        if metric != MIGRATIONS or made.estimate is None:
+            return made
+        switches = make_pairs(plan.name, case, CONTEXT_SWITCHES, seeds, arms)
+        return replace(made, floor=migration_floor(made.estimate, pairs.values, switches.values))
 
     each = [make_pairs(plan.name, case.label, own[0], seeds, arms) for case in plan.cases]
     together, effects = _over_cases(each, own[0], seeds)
@@ -190,6 +196,6 @@ def _finish(drafts: Sequence[_Draft], thresholds: Thresholds) -> list[Comparison
 
 def _decided(draft: _Draft, p_adjusted: float, thresholds: Thresholds, tests: int) -> Comparison:
     assert draft.estimate is not None  # noqa: S101 - _finish takes only those
-    verdict, why = decide(draft.estimate, p_adjusted, thresholds, draft.threshold_percent, tests)
+    verdict, why = decide(draft.estimate, p_adjusted, thresholds, draft.threshold_percent, tests, floor=draft.floor)
     reason = "; ".join(part for part in (why, *draft.estimate.notes, draft.dropped) if part)
     return replace(draft.comparison, p_adjusted=p_adjusted, verdict=verdict, reason=reason)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kpatch_ci.model.status import Verdict
 from kpatch_ci.stats import signflip
+from kpatch_ci.stats.floor import Floor
 from kpatch_ci.stats.paired import Estimate
 
 
@@ -27,14 +28,24 @@ class Thresholds:
 
 
 def decide(
-    estimate: Estimate, p_adjusted: float, thresholds: Thresholds, threshold_percent: float, tests: int = 1
+    estimate: Estimate,
+    p_adjusted: float,
+    thresholds: Thresholds,
+    threshold_percent: float,
+    tests: int = 1,
+    *,
+    floor: Floor | None = None,
 ) -> tuple[Verdict, str]:
     """The verdict and why, in one sentence. ``tests``: how many hypotheses the adjustment was over.
 
     improved / regressed: p_adjusted < alpha and |change| >= threshold. no change: the whole interval lies inside
-    (-threshold, threshold), or no pair differs at all. inconclusive: everything else.
+    (-threshold, threshold), or no pair differs at all. inconclusive: everything else. Where ``floor`` is larger than the
+    threshold it takes its place.
     """
     change, ci = estimate.change_percent, estimate.ci_percent
+    limit = f"{threshold_percent:g} %"
+    if floor and floor.percent > threshold_percent:
+        threshold_percent, limit = floor.percent, floor.words
     significant = p_adjusted < thresholds.alpha
     p = f"p = {p_adjusted:.2g}" + (f" after Holm over {tests} tests" if tests > 1 else "")
     if significant and abs(change) >= threshold_percent and change != 0:
@@ -44,23 +55,23 @@ def decide(
     if ci and not any(estimate.effects):
         return Verdict.NO_CHANGE, f"all {estimate.n} pairs are equal"
     if ci and -threshold_percent < ci[0] and ci[1] < threshold_percent:
-        return Verdict.NO_CHANGE, f"{_span(ci)}all of it within the threshold of {threshold_percent:g} %"
+        return Verdict.NO_CHANGE, f"{_span(ci)}all of it within the threshold of {limit}"
     if significant:
         return (
             Verdict.INCONCLUSIVE,
-            f"{p}, but {change:+.2f} % is below the threshold of {threshold_percent:g} %, {_beyond(ci)}",
+            f"{p}, but {change:+.2f} % is below the threshold of {limit}, {_beyond(ci)}",
         )
-    return Verdict.INCONCLUSIVE, _not_significant(estimate, p, thresholds.alpha, threshold_percent, tests)
+    return Verdict.INCONCLUSIVE, _not_significant(estimate, p, thresholds.alpha, limit, tests)
 
 
-def _not_significant(estimate: Estimate, p: str, alpha: float, threshold_percent: float, tests: int) -> str:
+def _not_significant(estimate: Estimate, p: str, alpha: float, limit: str, tests: int) -> str:
     n, smallest = estimate.n, min(1.0, signflip.smallest_p(estimate.n) * tests)
     if smallest >= alpha:
         seeds = f"{n} seed" + "s" * (n > 1)
         needed = signflip.pairs_needed(alpha, tests)
         over = f" with {tests} tests" if tests > 1 else ""
         return f"{seeds} cannot give p below {smallest:.2g}{over}; alpha {alpha:g} needs {needed} or more; {_beyond(estimate.ci_percent)}"
-    return f"{p} is not below {alpha:g}, {_beyond(estimate.ci_percent)} (threshold {threshold_percent:g} %)"
+    return f"{p} is not below {alpha:g}, {_beyond(estimate.ci_percent)} (threshold {limit})"
 
 
 def _span(ci: tuple[float, float] | None) -> str:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 
 from kpatch_ci.model.status import Mode, Status
-from kpatch_ci.model.workload import COUNTERS, Case, Replicate, Seed
+from kpatch_ci.model.workload import CONTEXT_SWITCHES, COUNTERS, MIGRATIONS, MIGRATIONS_PER_1000, Case, Replicate, Seed
 from kpatch_ci.workloads.types import ParseError, Workload, last_words
 
 Event = Mapping[str, object]
@@ -31,7 +31,8 @@ def parse_events(  # noqa: PLR0917
     """The replicate that the result channel's ``text`` tells of; never raises for anything in ``text``.
 
     ``name``: the plan's name where it is not the workload's own (``dd-slow``). Lines before the event ``job`` (facts,
-    ready) are passed over. Samples: the workload's own metrics and the counters that the guest could read.
+    ready) are passed over. Samples: the workload's own metrics, the counters that the guest could read,
+    and migrations per 1000 context switches.
     """
     events: list[Event] = []
     status, reason, samples, extra = Status.PASSED, "", dict[str, float](), dict[str, object]()
@@ -113,6 +114,9 @@ def _measured(
         raise _Problem(Status.ERROR, e.reason) from None
     delta = _mapping(counters[0].get("delta"))
     samples |= {m.name: _number(delta[m.name], m.name) for m in COUNTERS if m.name in delta}
+    switches, migrations = samples.get(CONTEXT_SWITCHES.name), samples.get(MIGRATIONS.name)
+    if switches and migrations is not None:
+        samples[MIGRATIONS_PER_1000.name] = 1000 * migrations / switches
     return samples, _extra(runs[0], counters[0], delta)
 
 

@@ -64,6 +64,18 @@ def test_a_missing_figure_is_a_dash() -> None:
     assert row.split() == ["all", "2.000", "1.800", "-", "-", "-", "failed"]
 
 
+def test_migrations_per_1000_switches_stand_below_the_counters() -> None:
+    figures = (
+        comparison(case="all", primary=True),
+        comparison(metric="context_switches", baseline=(3060.0,) * 3, patched=(2760.0,) * 3),
+        comparison(metric="migrations", baseline=(306.0,) * 3, patched=(0.0,) * 3),
+    )
+    text = to_text(run_result(("S", arch_result(comparisons=figures))))
+    line = line_with(text, "migrations per 1000 context switches")
+    assert line == "  groups=8: migrations per 1000 context switches 100.0 -> 0"
+    assert text.index("groups=8 migrations") < text.index(line)
+
+
 def test_counters_stand_in_a_table_of_their_own() -> None:
     text = to_text(run_result(("S", arch_result())))
     before, after = text.split("hackbench: counters")

@@ -5,10 +5,21 @@ from __future__ import annotations
 
 import pytest
 
+from kpatch_ci.model.comparison import Comparison
 from kpatch_ci.report.clean import folded, plain_ascii, printable, quoted, tail
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.schema import ArchDoc
-from kpatch_ci.report.view import cases, counters, figure, interval, mean, percent, primaries, probability
+from kpatch_ci.report.view import (
+    cases,
+    counters,
+    figure,
+    interval,
+    mean,
+    migration_rates,
+    percent,
+    primaries,
+    probability,
+)
 from tests.fakes.results import arch_result, comparison, run_result
 
 
@@ -79,6 +90,26 @@ def test_without_a_primary_the_known_counters_are_told_apart() -> None:
     arch = arch_doc(("time", "groups=1", False), ("migrations", "groups=1", False))
     assert [c.metric for c in cases(arch)] == ["time"]
     assert [c.metric for c in counters(arch)] == ["migrations"]
+
+
+def counted(moved: Comparison) -> ArchDoc:
+    switches = comparison(metric="context_switches", baseline=(1000.0, 2000.0, 4000.0), patched=(1000.0, 500.0, 2000.0))
+    figures = (comparison(case="all", primary=True), switches, moved)
+    return as_document(run_result(("S", arch_result(comparisons=figures)))).series[0].arches[0]
+
+
+def test_migrations_per_1000_switches_are_the_mean_over_the_pairs() -> None:
+    arch = counted(comparison(metric="migrations", baseline=(100.0, 100.0, 600.0), patched=(0.0, 1.0, 2.0)))
+    [(case, before, after)] = migration_rates(arch, "hackbench")
+    assert (case, round(before, 9), round(after, 9)) == ("groups=8", 100, 1)
+    assert migration_rates(arch, "dd") == []
+
+
+def test_without_both_counters_of_the_same_seeds_there_is_no_rate() -> None:
+    assert (
+        migration_rates(counted(comparison(metric="migrations", seeds=(), baseline=(), patched=())), "hackbench") == []
+    )
+    assert migration_rates(arch_doc(("time", "all", True), ("migrations", "groups=1", False)), "hackbench") == []
 
 
 def test_printable_drops_escape_sequences_control_characters_and_surrogates() -> None:

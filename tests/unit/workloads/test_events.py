@@ -55,7 +55,8 @@ def test_a_good_run_gives_its_figure_and_the_counters() -> None:
     r = parsed(text(*GOOD), "hackbench-long")
     assert (r.status, r.reason) == (Status.PASSED, "")
     assert (r.workload, r.case, r.seed, r.mode) == ("hackbench-long", "groups=8", Seed(2, 6), Mode.DETERMINISTIC)
-    assert r.samples == {"time": 0.4, "context_switches": 32328, "migrations": 1989, "wakeups": 18732}
+    counted = {"context_switches": 32328, "migrations": 1989, "wakeups": 18732}
+    assert r.samples == {"time": 0.4, **counted, "migrations_per_1000_switches": pytest.approx(61.5256, rel=1e-6)}
     assert r.extra == {
         "argv": ["/usr/bin/hackbench", "--pipe"],
         "elapsed_ns": 445020448,
@@ -74,6 +75,19 @@ def test_what_came_before_the_snapshot_may_be_missing() -> None:
 def test_a_counter_that_the_guest_cannot_read_is_no_sample() -> None:
     r = parsed(text(JOB, SAID, RUN, COUNTED | {"delta": {"wakeups": 3}}, END))
     assert r.samples == {"time": 0.4, "wakeups": 3}
+
+
+@pytest.mark.parametrize(
+    "delta", [{"context_switches": 0, "migrations": 0}, {"migrations": 3}, {"context_switches": 9}]
+)
+def test_without_switches_or_migrations_there_is_no_rate(delta: dict[str, int]) -> None:
+    assert parsed(text(JOB, SAID, RUN, COUNTED | {"delta": delta}, END)).samples == {"time": 0.4, **delta}
+
+
+def test_no_migrations_are_a_rate_of_zero() -> None:
+    delta = {"context_switches": 2100, "migrations": 0}
+    samples = parsed(text(JOB, SAID, RUN, COUNTED | {"delta": delta}, END)).samples
+    assert samples["migrations_per_1000_switches"] == 0
 
 
 @pytest.mark.parametrize(
