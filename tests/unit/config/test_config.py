@@ -53,11 +53,13 @@ def test_the_quick_profile_has_one_boot_three_runs_and_two_cases_a_workload(pipe
 
 def test_a_profile_may_have_machines_of_its_own(pipeline: Path) -> None:
     config = load_config(pipeline, Selection(profile="dvfs"))
-    assert [m.name for m in config.machines] == ["arm64-6+2-dvfs", "x86_64-8-percpu-dvfs"]
+    assert [m.name for m in config.machines] == ["arm64-6+2", "x86_64-8-percpu-dvfs"]
     assert all(m.scales_frequency for m in config.machines)
-    assert not any(m.scales_frequency for m in load_config(pipeline).machines)
-    edited(pipeline, ("arm64-6+2-dvfs, x86", "arm64-6+2-dvsf, x86"))
-    with pytest.raises(UserError, match=r"no 'arm64-6\+2-dvsf'.*did you mean 'arm64-6\+2-dvfs'"):
+    fixed = load_config(pipeline, Selection(profile="fixed")).machines
+    assert [m.name for m in fixed] == ["arm64-6+2-fixed", "x86_64-8"]
+    assert not any(m.scales_frequency for m in fixed)
+    edited(pipeline, ("arm64-6+2-fixed, x86", "arm64-6+2-fixde, x86"))
+    with pytest.raises(UserError, match=r"no 'arm64-6\+2-fixde'.*did you mean 'arm64-6\+2-fixed'"):
         load_config(pipeline)
 
 

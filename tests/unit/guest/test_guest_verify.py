@@ -12,7 +12,7 @@ from kpatch_ci.guest.machine import load_machine
 from kpatch_ci.guest.verify import differences
 
 QEMU = Path(__file__).parents[3] / "qemu"
-ARM = load_machine(QEMU / "arm64-6+2-dvfs.yaml")
+ARM = load_machine(QEMU / "arm64-6+2.yaml")
 X86 = load_machine(QEMU / "x86_64-8.yaml")
 
 
