@@ -6,7 +6,7 @@ Nothing that came from a patch, a compiler or a guest is read as markup: texts a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +36,8 @@ STYLES: dict[str, str] = {
 CELL = 12
 """Width that a workload's column needs: ``inconclusive``."""
 TAIL = 15
+FEW_SEEDS = "cannot give p below"
+"""How a reason says that no number of pairs like this could have decided (kpatch_ci/stats/verdict.py)."""
 
 
 def verdict_table(source: RunResult | Document) -> RenderableType:
@@ -55,6 +57,9 @@ class VerdictTable:
         names = workloads(arch for _, arch in pairs)
         needed = _label_width(pairs) + sum(max(CELL, len(n)) + 3 for n in names) + 1
         yield _by_column(pairs, names) if needed <= options.max_width else _by_row(pairs)
+        why = _why_inconclusive([c for _, arch in pairs for c in primaries(arch)])
+        if why:
+            yield Text.assemble(("inconclusive: ", STYLES[Verdict.INCONCLUSIVE]), why)
         for name, arch in pairs:
             stage, reason = _stopped(name, arch)
             if stage:
@@ -63,8 +68,27 @@ class VerdictTable:
                 )
 
 
+def _why_inconclusive(figures: Iterable[ComparisonDoc]) -> str:
+    """What stands in the way of a verdict, in one line; empty where nothing is inconclusive."""
+    reasons = [c.reason for c in figures if c.verdict is Verdict.INCONCLUSIVE]
+    few = dict.fromkeys(one_line(r.rpartition("; ")[0]) for r in reasons if FEW_SEEDS in r)
+    if few:
+        return f"{next(iter(few))} (a run without --quick, or --seeds N)"
+    return "the change's interval reaches beyond the threshold; report.txt has each" if reasons else ""
+
+
 def _label_width(pairs: list[tuple[str, ArchDoc]]) -> int:
-    return max((len(n) for n, _ in pairs), default=0) + max((len(a.arch) for _, a in pairs), default=0) + 6
+    return (
+        max((len(line) for n, _ in pairs for line in _name(n).plain.splitlines()), default=0)
+        + max((len(a.arch) for _, a in pairs), default=0)
+        + 6
+    )
+
+
+def _name(series: str) -> Text:
+    """A series' name, its variant on a line of its own."""
+    name, plus, variant = one_line(series).partition("+")
+    return Text(f"{name}\n{plus}{variant}" if variant else name)
 
 
 def _by_column(pairs: list[tuple[str, ArchDoc]], names: list[str]) -> Table:
@@ -79,7 +103,7 @@ def _by_column(pairs: list[tuple[str, ArchDoc]], names: list[str]) -> Table:
         cells = [_cell(arch, name) for name in names] or [_status(series, arch)]
         if not primaries(arch):
             cells[0] = _status(series, arch)
-        table.add_row(Text(one_line(series)), Text(arch.arch), *cells)
+        table.add_row(_name(series), Text(arch.arch), *cells)
     return table
 
 
@@ -89,7 +113,7 @@ def _by_row(pairs: list[tuple[str, ArchDoc]]) -> Table:
         table.add_column(heading, overflow="fold", justify="right" if heading == "change" else "left")
     table.add_column("verdict", min_width=CELL)
     for series, arch in pairs:
-        head = (Text(one_line(series)), Text(arch.arch))
+        head = (_name(series), Text(arch.arch))
         for c in primaries(arch):
             table.add_row(*head, Text(one_line(c.workload)), _change(c), Text(c.verdict, _style(c.verdict)))
             head = (Text(""), Text(""))

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from kpatch_ci.model.result import ArchResult, RunResult
-from kpatch_ci.model.status import Mode, Status
+from kpatch_ci.model.status import Mode, Status, Verdict
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import failures
 from kpatch_ci.report.terminal import print_details, print_failures, verdict_table
@@ -142,3 +142,21 @@ def test_details_show_every_comparison(width: int) -> None:
     text = stream.getvalue()
     assert "+8.25..+12.1" in row(text, "context_switches")
     assert text.count("hackbench") == 3
+
+
+def test_few_seeds_are_told_as_the_reason_for_no_verdict() -> None:
+    reason = "3 seeds cannot give p below 0.75 with 3 tests; alpha 0.05 needs 7 or more; interval -1.00 to +2.00 %"
+    few = comparison(case="all", primary=True, verdict=Verdict.INCONCLUSIVE, reason=reason)
+    text = shown(verdict_table(run_result(("one", arch_result(comparisons=(few,))))), 120)
+    assert "inconclusive: 3 seeds cannot give p below 0.75 with 3 tests; alpha 0.05 needs 7 or more (a run" in text
+    wide = comparison(case="all", primary=True, verdict=Verdict.INCONCLUSIVE, reason="p = 0.2 is not below 0.05")
+    text = shown(verdict_table(run_result(("one", arch_result(comparisons=(wide,))))), 120)
+    assert "inconclusive: the change's interval reaches beyond the threshold" in text
+    assert "inconclusive:" not in shown(verdict_table(four_by_two()))
+
+
+def test_a_variants_name_takes_two_lines_so_that_the_table_stays_narrow() -> None:
+    text = shown(verdict_table(run_result(("stack-workqueue+no-kthread-stacking", arch_result()))))
+    assert row(text, "stack-workqueue", "arm64")
+    assert "stack-workqueue+no" not in text
+    assert row(text, "+no-kthread-stacking")
