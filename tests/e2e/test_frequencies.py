@@ -16,8 +16,6 @@ def test_the_iowait_boost_speeds_dd_up_on_a_slow_device(kpatch_ci: Command, tmp_
     """Three seeds are too few for a verdict, but every one of them must say so (docs/cpufreq.md: +15 % with twelve)."""
     argv = (
         "run",
-        "--profile",
-        "dvfs",
         "--series",
         "schedutil-iowait-boost",
         "--arch",

@@ -20,6 +20,8 @@ CASES = {
     ("hackbench", "groups=4"), ("hackbench", "groups=8"),
     ("dbench", "fs=xfs,clients=4"), ("dbench", "fs=ext4,clients=4"),
     ("dd", "rw=read,bs=1M"), ("dd", "rw=write,bs=1M"),
+    ("dd-dsync", "rw=write,bs=4k,fs=xfs,oflag=direct+dsync,latency_us=100"),
+    ("dd-dsync", "rw=write,bs=4k,fs=ext4,oflag=direct+dsync,latency_us=100"),
 }  # fmt: skip
 
 
