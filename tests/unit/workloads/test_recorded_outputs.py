@@ -16,6 +16,7 @@ GOOD: dict[str, tuple[Raw, float]] = {
     "dd-4k-ok": ({"bs": "4k", "count": 2000}, 8192000 / 0.116101 / 1e6),
     "dd-read-ok": ({}, 67108864 / 0.0567897 / 1e6),
     "dd-write-ok": ({"rw": "write"}, 67108864 / 0.115874 / 1e6),
+    "dd-file-dsync-ok": ({"rw": "write", "bs": "4k", "fs": "xfs", "count": 300}, 1228800 / 0.11459 / 1e6),
     "hackbench-ok": ({"groups": 2}, 0.201),
     "hackbench-threads": ({"groups": 2, "mode": "thread"}, 0.103),
     "dbench-ok": ({"clients": 8, "clock_factor": 20}, 5.52168 * 20),
