@@ -30,6 +30,43 @@ class Patch:
     """sha256 of the diff: what a build keys on is the resulting tree; this one names the patch in reports."""
     notes: tuple[str, ...] = ()
     """What intake had to repair or assume, said aloud."""
+    message_id: str = ""
+    """Message-ID of the mail without its angle brackets; the commit where the patch is one; else empty."""
+    date: str = ""
+    """The author's date as RFC 5322 writes it; empty where there is none."""
+    base_commit: str = ""
+    """What a ``base-commit:`` trailer of the mail names; the first patch of a series has its cover letter's."""
+    prerequisites: tuple[str, ...] = ()
+    """Patch ids of ``prerequisite-patch-id:`` trailers: patches that have to be in the tree before this one."""
+    trailers: tuple[str, ...] = ()
+    """``Reviewed-by: ...`` and the like that replies gave to this patch; ``message`` stays as mailed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A mail or file that intake read and did not take."""
+
+    source: str
+    subject: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What was read for a series as a whole, so that nothing is taken or left out without a word."""
+
+    taken: tuple[str, ...] = ()
+    """Where each patch came from, in their order."""
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What had to be repaired or assumed about the series; a patch has its own notes."""
+    revision: int | None = None
+    """Revision that was taken; None where no mail names a patch of a series."""
+    cover_subject: str = ""
+    cover: str = ""
+    """Text of the cover letter, never applied; empty where there was none."""
+    base_commit: str = ""
+    prerequisites: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +157,8 @@ class Series:
     adds: Adds = Adds()
     notes: str = ""
     members: tuple[Series, ...] = ()
+    intake: Intake | None = None
+    """How it was read; None for a series that was put together, such as a stack."""
     switches: Switches = Switches()
     claims: tuple[Claim, ...] = ()
     only: tuple[str, ...] = ()

@@ -25,6 +25,8 @@ MAX_BYTES = 256 * 1024 * 1024
 
 _MASKED = re.compile(r"@[x.]*x{3,}|@\.\.\.|\*{3}|\[email.{0,2}protected\]|…", re.IGNORECASE)
 _SIGNED = re.compile(r"^Signed-off-by:\s*(.*)$", re.MULTILINE | re.IGNORECASE)
+_BASE = re.compile(rb"^base-commit:[ \t]*(\S+)[ \t\r]*$", re.MULTILINE)
+_PREREQUISITE = re.compile(rb"^prerequisite-patch-id:[ \t]*([0-9a-f]{7,64})[ \t\r]*$", re.MULTILINE)
 _IN_BODY = re.compile(r"(From|Subject|Date):\s*(.*)")
 
 
@@ -91,6 +93,10 @@ def _patch(letter: Letter, diff: Diff, message: str) -> Patch:
         paths=diff.paths,
         digest=hashlib.sha256(diff.data).hexdigest(),
         notes=(*letter.notes, *diff.notes, *author_notes),
+        message_id=letter.message_id,
+        date=letter.date,
+        base_commit=next((found.decode(errors="replace") for found in _BASE.findall(letter.body)), ""),
+        prerequisites=tuple(found.decode() for found in _PREREQUISITE.findall(letter.body)),
     )
 
 
@@ -106,7 +112,8 @@ def _in_body_headers(letter: Letter, text: str) -> tuple[Letter, str]:
     if "From" in found:
         name, address = split_address(found["From"])
         letter = replace(letter, author=name, email=address)
-    return replace(letter, subject=found.get("Subject", letter.subject)), "\n".join(lines).strip("\n")
+    letter = replace(letter, subject=found.get("Subject", letter.subject), date=found.get("Date", letter.date))
+    return letter, "\n".join(lines).strip("\n")
 
 
 def _author(letter: Letter, message: str) -> tuple[str, str, tuple[str, ...]]:

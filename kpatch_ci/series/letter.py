@@ -39,6 +39,10 @@ class Letter:
     first_line: int | None = 1
     """Line of the file where the body begins; None where the body had to be decoded and so is not in the file as such."""
     notes: Sequence[str] = ()
+    message_id: str = ""
+    date: str = ""
+    answers: Sequence[str] = ()
+    """Message-IDs that the mail refers to, the one that it answers first."""
 
     def at(self, index: int) -> str:
         """``file:line`` of the body's line ``index`` (from 0)."""

@@ -17,6 +17,7 @@ _HEADER = re.compile(rb"[!-9;-~]+:")
 _WANTED = re.compile(rb"(?:from|subject|date|message-id):", re.IGNORECASE)
 _FROM_LINE = re.compile(rb"From \S+ .*\d\d:\d\d(?::\d\d)? .*\d{4}\s*$")
 _ADDRESS = re.compile(r"\s*(.*?)\s*<([^<>]*)>\s*$", re.DOTALL)
+_ID = re.compile(r"<([^<>\s]+)>")
 _ATTACHED = (".patch", ".diff", ".txt", ".eml")
 
 
@@ -78,7 +79,20 @@ def read_mail(source: Source) -> Letter:
         charset=parts[0].get_content_charset() or "utf-8",
         first_line=source.first_line + source.data.count(b"\n", 0, offset) if offset >= 0 else None,
         notes=tuple(notes),
+        message_id=_first_id(header(message, "message-id")),
+        date=header(message, "date"),
+        answers=_answers(message),
     )
+
+
+def _first_id(text: str) -> str:
+    return next(iter(_ID.findall(text)), "")
+
+
+def _answers(message: EmailMessage) -> tuple[str, ...]:
+    """Message-IDs of In-Reply-To and References, nearest first."""
+    direct = _ID.findall(header(message, "in-reply-to"))
+    return tuple(dict.fromkeys([*direct, *reversed(_ID.findall(header(message, "references")))]))
 
 
 def header(message: EmailMessage, name: str) -> str:
