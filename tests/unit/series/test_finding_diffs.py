@@ -45,7 +45,7 @@ def test_renames_modes_binary_and_new_files_name_their_paths() -> None:
     data = (
         b"diff --git a/old b/new\nsimilarity index 100%\nrename from old\nrename to new\n"
         b"diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n"
-        b"diff --git a/pic b/pic\nnew file mode 100644\nindex 0000000..1234567\nGIT binary patch\nliteral 2\nJcmZQzWB>pF00961\n\n"
+        b"diff --git a/pic b/pic\nnew file mode 100644\nindex 0000000..1234567\nGIT binary patch\nliteral 2\nJcmZQz1ONa700IC2\n\n"
         b"literal 0\nHcmV?d00001\n\n"
         b"diff --git a/born.c b/born.c\nnew file mode 100644\n--- /dev/null\n+++ b/born.c\n@@ -0,0 +1 @@\n+x\n"
         b"diff --git a/dead.c b/dead.c\ndeleted file mode 100644\n--- a/dead.c\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
