@@ -3,16 +3,24 @@
 
 from __future__ import annotations
 
+import codecs
+import email
+import email.policy
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kpatch_ci.model.errors import UserError
-from kpatch_ci.series.letter import Letter, Source, decode, split_lines
-from kpatch_ci.series.mail import is_mail, read_mail, split_address, split_mbox
+from kpatch_ci.series.archive import unpack
+from kpatch_ci.series.gitlog import is_git_log, read_git_log
+from kpatch_ci.series.letter import Letter, NoDiffError, Source, decode, split_lines
+from kpatch_ci.series.mail import has_diff, header, read_mail, split_address
+from kpatch_ci.series.mbox import is_mail, split_mbox
+from kpatch_ci.series.page import find_mails, is_page, title_of, to_text
 
 _BRACKETED = re.compile(rb"\[[^\[\]].*\]\s*$")
-_DIFF = re.compile(rb"^(?:diff -|--- \S.*\n\+\+\+ )", re.MULTILINE)
+_DIFF = re.compile(rb"^(?:diff -|--- \S.*\n\+\+\+ |\*\*\* \S.*\n--- )", re.MULTILINE)
+_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +34,36 @@ class Form:
 
 def read_letters(source: Source) -> list[Letter]:
     """Letters of a file in whatever form it is. Raises UserError where it is empty, binary or nothing that is known."""
-    data = source.data
+    data = source.data.removeprefix(codecs.BOM_UTF8)
+    notes: tuple[str, ...] = ()
+    if data.startswith(_MARKS):
+        data, notes = data.decode("utf-16", "replace").encode(), ("the file was UTF-16: made UTF-8",)
     if not data.strip():
-        raise UserError("the file is empty", where=str(source), expected=_EXPECTED)
+        raise NoDiffError("the file is empty", where=str(source), expected=_EXPECTED)
     if b"\0" in data[:65536]:
-        raise UserError("the file is binary", where=str(source), expected=_EXPECTED)
+        raise NoDiffError("the file is binary", where=str(source), expected=_EXPECTED)
     for form in FORMS:
         if form.fits(data):
-            return form.read(source)
-    raise UserError("no diff in it", where=f"{source.path}:{source.first_line}", expected=_EXPECTED)
+            letters = form.read(replace(source, data=data))
+            return [replace(letter, notes=(*notes, *letter.notes)) for letter in letters] if notes else letters
+    raise NoDiffError("no diff in it", where=f"{source.path}:{source.first_line}", expected=_EXPECTED)
 
 
 def _read_mails(source: Source) -> list[Letter]:
-    return [read_mail(piece) for piece in split_mbox(source)]
+    pieces = split_mbox(source)
+    if len(pieces) == 1:
+        return read_mail(pieces[0], unpack)
+    return [letter for piece in pieces for letter in _read_one_of(piece)]
+
+
+def _read_one_of(piece: Source) -> list[Letter]:
+    """A mail of an mbox; one that cannot be read says so when it is needed, not before: it may be nobody's patch."""
+    try:
+        return read_mail(piece, unpack)
+    except UserError as error:
+        message = email.message_from_bytes(piece.data, policy=email.policy.default)
+        name, address = split_address(header(message, "from"))
+        return [Letter(piece, header(message, "subject"), name, address, b"", problem=error)]
 
 
 def is_pasted(data: bytes) -> bool:
@@ -63,8 +88,55 @@ def _read_pasted(source: Source) -> list[Letter]:
     ]
 
 
+def shows_headers(data: bytes) -> bool:
+    """Whether a text has the headers of a mail somewhere above its diff, as the page of an archive shows them."""
+    match = _DIFF.search(data)
+    return match is not None and bool(find_mails(decode(data[: match.start()]).split("\n")))
+
+
+def _read_headers(source: Source) -> list[Letter]:
+    lines = split_lines(source.data)
+    return [
+        _found(source, found.subject, found.sender, lines[found.start : found.end], found.start).with_words(
+            date=found.date, message_id=found.message_id, answers=found.answers
+        )
+        for found in find_mails([decode(line).rstrip("\r\n") for line in lines])
+    ]
+
+
+def _found(source: Source, subject: str, sender: str, body: list[bytes], start: int) -> Letter:
+    name, address = split_address(sender)
+    return Letter(source, subject, name, address, b"".join(body), first_line=source.first_line + start)
+
+
+def _read_page(source: Source) -> list[Letter]:
+    """A saved web page. Its lines are not those of the file, so places are told by the text that it shows."""
+    charset = re.search(rb"charset=[\"']?([\w-]+)", source.data[:4096])
+    page = decode(source.data, charset.group(1).decode() if charset else "utf-8")
+    text, title = to_text(page), title_of(page)
+    note = "read from a web page, as it shows the text: its words may be in the message"
+    if not has_diff(text.encode()):
+        raise NoDiffError(
+            "the web page shows no diff", where=str(source), expected="the page of one mail, or a thread's"
+        )
+    lines = text.split("\n")
+    letters = [
+        _found(source, found.subject, found.sender, _encoded(lines[found.start : found.end]), 0).with_words(
+            date=found.date, message_id=found.message_id, answers=found.answers
+        )
+        for found in find_mails(lines, title)
+    ]
+    if not letters:
+        letters = [_found(source, title, "", _encoded(lines), 0)]
+    return [replace(letter, first_line=None, notes=(note,)) for letter in letters]
+
+
+def _encoded(lines: list[str]) -> list[bytes]:
+    return [f"{line}\n".encode() for line in lines]
+
+
 def _has_diff(data: bytes) -> bool:
-    return _DIFF.search(data) is not None
+    return _DIFF.search(data.replace(b"\r\n", b"\n")) is not None
 
 
 def _read_bare(source: Source) -> list[Letter]:
@@ -82,10 +154,16 @@ def _read_bare(source: Source) -> list[Letter]:
     ]
 
 
-_EXPECTED = "a mail, an mbox, a page pasted from a mail archive (subject, author in brackets, text) or a diff"
+_EXPECTED = (
+    "a mail, an mbox, a web page or text of a mail archive, git show's output or a diff; "
+    "a directory, quilt series, tar or zip of such"
+)
 
 FORMS = (
     Form("mail or mbox", is_mail, _read_mails),
+    Form("web page", is_page, _read_page),
+    Form("output of git show or git log -p", is_git_log, read_git_log),
     Form("pasted archive page", is_pasted, _read_pasted),
+    Form("text with a mail's headers", shows_headers, _read_headers),
     Form("bare diff", _has_diff, _read_bare),
 )

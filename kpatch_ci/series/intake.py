@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Intake: patches from what people have. What had to be repaired or assumed is said in each patch's notes."""
+"""Intake: patches from what people have. What had to be repaired or assumed is said in notes, what was passed over is named."""
 
 from __future__ import annotations
 
@@ -10,123 +10,150 @@ from dataclasses import replace
 from pathlib import Path
 
 from kpatch_ci.model.errors import UserError
-from kpatch_ci.model.series import Patch
+from kpatch_ci.model.series import Intake, LeftOut, Patch
+from kpatch_ci.series.collect import Collection, collect
 from kpatch_ci.series.diff import Diff, find_diff
+from kpatch_ci.series.draft import Draft
+from kpatch_ci.series.flowed import readings
 from kpatch_ci.series.forms import read_letters
-from kpatch_ci.series.letter import Letter, Source, decode, split_lines
-from kpatch_ci.series.mail import split_address
-from kpatch_ci.series.order import Draft, arrange
-from kpatch_ci.series.subject import parse_subject
+from kpatch_ci.series.letter import Letter, NoDiffError, decode, split_lines
+from kpatch_ci.series.mail import has_diff
+from kpatch_ci.series.mbox import unquote_from
+from kpatch_ci.series.order import arrange
+from kpatch_ci.series.subject import Subject, parse_subject
+from kpatch_ci.series.words import author_of, cut_at_scissors, in_body_headers
 
-SUFFIXES = (".patch", ".diff", ".mbox", ".mbx", ".eml", ".mail", ".txt")
-"""Files of a directory that are taken for patches."""
-MAX_BYTES = 256 * 1024 * 1024
-"""A file larger than this is no patch."""
-
-_MASKED = re.compile(r"@[x.]*x{3,}|@\.\.\.|\*{3}|\[email.{0,2}protected\]|…", re.IGNORECASE)
-_SIGNED = re.compile(r"^Signed-off-by:\s*(.*)$", re.MULTILINE | re.IGNORECASE)
-_BASE = re.compile(rb"^base-commit:[ \t]*(\S+)[ \t\r]*$", re.MULTILINE)
-_PREREQUISITE = re.compile(rb"^prerequisite-patch-id:[ \t]*([0-9a-f]{7,64})[ \t\r]*$", re.MULTILINE)
-_IN_BODY = re.compile(r"(From|Subject|Date):\s*(.*)")
+_BASE = re.compile(r"^base-commit:[ \t]*(\S+)[ \t\r]*$", re.MULTILINE)
+_PREREQUISITE = re.compile(r"^prerequisite-patch-id:[ \t]*([0-9a-f]{7,64})[ \t\r]*$", re.MULTILINE)
 
 
 def read_patches(path: Path) -> tuple[Patch, ...]:
     """Patches of a file (pasted archive page, mail, mbox, diff) or of a directory of such, in the order to apply them.
 
-    Cover letters and replies are left out, and named in the notes of the first patch. Raises UserError with file and
-    line for what cannot be read.
+    Raises UserError with file and line for what cannot be read.
     """
     return read_all([path])
 
 
 def read_all(paths: Sequence[Path]) -> tuple[Patch, ...]:
     """Like read_patches, over several files and directories that are one series."""
-    sources = [source for path in paths for source in _sources(path)]
-    drafts = [_draft(letter) for source in sources for letter in read_letters(source)]
-    return arrange(drafts)
+    patches, account = read_series(paths)
+    return (replace(patches[0], notes=(*patches[0].notes, *said(account))), *patches[1:])
 
 
-def _sources(path: Path) -> list[Source]:
-    try:
-        if path.is_dir():
-            files = sorted(p for p in path.iterdir() if p.is_file() and p.suffix in SUFFIXES and p.name[0] != ".")
-            if not files:
-                raise UserError(
-                    "no patches in this directory", where=str(path), expected=f"files named *{', *'.join(SUFFIXES)}"
-                )
-            return [source for file in files for source in _sources(file)]
-        if path.stat().st_size > MAX_BYTES:
-            raise UserError("too large for a patch", where=str(path), expected=f"at most {MAX_BYTES >> 20} MiB")
-        data = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read it: {error.strerror}", where=str(path), expected="a file with a patch") from error
-    return [Source(path, data.removeprefix(b"\xef\xbb\xbf"))]
-
-
-def _draft(letter: Letter) -> Draft:
-    """A letter with its diff cut out; without a patch where there is no diff in it."""
-    lines = split_lines(letter.body)
-    diff = find_diff(lines, letter.at)
-    cut = diff.cut if diff else len(lines)
-    text = decode(b"".join(lines[:cut]), letter.charset).replace("\r\n", "\n")
-    letter, text = _in_body_headers(letter, text.strip("\n"))
-    subject = parse_subject(letter.subject)
-    return Draft(
-        subject=subject,
-        source=str(letter.source),
-        where=letter.at(0),
-        patch=_patch(letter, diff, text) if diff else None,
+def said(account: Intake) -> tuple[str, ...]:
+    """What an account says about the series as a whole, a line each: what was assumed, and what was left out and why."""
+    left = (
+        f"left out: {f'`{one.subject}` ({one.source})' if one.subject else one.source}: {one.reason}"
+        for one in account.left_out
     )
+    return (*account.notes, *left)
 
 
-def _patch(letter: Letter, diff: Diff, message: str) -> Patch:
-    subject = parse_subject(letter.subject)
-    author, address, author_notes = _author(letter, message)
+def read_series(paths: Sequence[Path], revision: int | None = None) -> tuple[tuple[Patch, ...], Intake]:
+    """The patches of files, directories, archives, standard input (`-`) and message-ids, and an account of the reading.
+
+    ``revision`` is taken instead of the newest. Raises UserError for what cannot be read, InfrastructureError where a
+    mail has to be fetched and cannot be.
+    """
+    found = collect(paths)
+    drafts = [draft_of(letter) for letter in _letters(found)]
+    return arrange(drafts, revision, found.left_out)
+
+
+def _letters(found: Collection) -> list[Letter]:
+    letters: list[Letter] = []
+    for source in found.sources:
+        try:
+            letters += read_letters(source)
+        except NoDiffError as error:
+            if source.path not in found.lenient and not (source.ordered and not source.data.strip()):
+                raise
+            found.left_out.append(LeftOut(str(source), "", error.what))
+    return letters
+
+
+def draft_of(letter: Letter) -> Draft:
+    """A letter with its diff cut out; without a patch where there is no diff in it, or a damaged one."""
+    original = _subject(letter)
+    problem: UserError | None = letter.problem
+    diff = None
+    if problem is None:
+        try:
+            letter, diff = _found(letter)
+        except UserError as error:
+            problem = error
+    lines = split_lines(letter.body)
+    text = decode(b"".join(lines[: diff.cut] if diff else lines), letter.charset).replace("\r\n", "\n")
+    text = unquote_from(text) if letter.quoted_from else text
+    trailers = _outside(lines, diff)
+    letter, text = in_body_headers(letter, cut_at_scissors(text).strip("\n"))
+    subject = _subject(letter)
+    draft = Draft(
+        subject=subject,
+        letter=letter,
+        text=text.rstrip(),
+        patch=None,
+        reply=original.reply,
+        problem=problem,
+        base_commit=next(iter(_BASE.findall(trailers)), ""),
+        prerequisites=tuple(_PREREQUISITE.findall(trailers)),
+    )
+    return replace(draft, patch=_patch(draft, diff)) if diff else draft
+
+
+def _subject(letter: Letter) -> Subject:
+    return Subject(" ".join(letter.subject.split())) if letter.exact else parse_subject(letter.subject)
+
+
+def _found(letter: Letter) -> tuple[Letter, Diff | None]:
+    """The diff, and the letter as it had to be read to find it: a flowed one in the way in which its hunks are whole."""
+    level = letter.source.strip
+    if not letter.flowed or not has_diff(letter.body):
+        return letter, find_diff(split_lines(letter.body), letter.at, level)
+    first: UserError | None = None
+    for body, how in readings(letter.body, delsp=letter.flowed == "delsp"):
+        read = letter if body == letter.body else replace(letter, body=body, first_line=None)
+        try:
+            diff = find_diff(split_lines(body), read.at, level)
+        except UserError as error:
+            first = first or error
+        else:
+            return replace(read, notes=(*read.notes, how)), diff
+    if first is None:
+        raise ValueError("a flowed text has at least one reading")
+    raise first
+
+
+def _outside(lines: Sequence[bytes], diff: Diff | None) -> str:
+    """The lines of a mail that are neither in its diff nor quoted: where trailers about the base stand."""
+    inside = set(diff.data.split(b"\n")) if diff else set()
+    return "\n".join(decode(line).rstrip("\r\n") for line in lines if line.rstrip(b"\r\n") not in inside)
+
+
+def _patch(draft: Draft, diff: Diff) -> Patch:
+    letter, subject = draft.letter, draft.subject
+    author, address, author_notes = author_of(letter, draft.text)
+    foreign = letter.charset.lower() not in ("utf-8", "us-ascii", "utf8", "ascii")
+    charset_notes = [f"the diff holds bytes that are not ASCII, and the mail says {letter.charset}: kept as they came"]
     return Patch(
-        source=str(letter.source),
+        source=draft.source,
         subject=subject.text,
         prefix=subject.prefix,
         author=author,
         email=address,
-        message=message.rstrip(),
+        message=draft.text,
         diff=diff.data,
         paths=diff.paths,
         digest=hashlib.sha256(diff.data).hexdigest(),
-        notes=(*letter.notes, *diff.notes, *author_notes),
+        notes=(
+            *letter.notes,
+            *diff.notes,
+            *(charset_notes if foreign and not diff.data.isascii() else ()),
+            *author_notes,
+        ),
         message_id=letter.message_id,
         date=letter.date,
-        base_commit=next((found.decode(errors="replace") for found in _BASE.findall(letter.body)), ""),
-        prerequisites=tuple(found.decode() for found in _PREREQUISITE.findall(letter.body)),
+        base_commit=draft.base_commit,
+        prerequisites=draft.prerequisites,
     )
-
-
-def _in_body_headers(letter: Letter, text: str) -> tuple[Letter, str]:
-    """``From:`` and ``Subject:`` at the very beginning of a body overrule the mail's own, as in git-am."""
-    lines = text.split("\n")
-    found: dict[str, str] = {}
-    while lines and (match := _IN_BODY.match(lines[0])):
-        found[match.group(1)] = match.group(2).strip()
-        lines.pop(0)
-    if not found or (lines and lines[0].strip()):
-        return letter, text
-    if "From" in found:
-        name, address = split_address(found["From"])
-        letter = replace(letter, author=name, email=address)
-    letter = replace(letter, subject=found.get("Subject", letter.subject), date=found.get("Date", letter.date))
-    return letter, "\n".join(lines).strip("\n")
-
-
-def _author(letter: Letter, message: str) -> tuple[str, str, tuple[str, ...]]:
-    """Name, address and notes; an archive's mask is no address, but the sign-off may still have the real one."""
-    name, address = letter.author, letter.email
-    masked = _MASKED.search(address) is not None
-    if address and not masked:
-        return name, address, ()
-    if not name and not address:
-        return "", "", ()
-    for line in _SIGNED.findall(message):
-        signer, real = split_address(line)
-        if signer == name and "@" in real and not _MASKED.search(real):
-            return name, real, (f"the author's address is from the sign-off: {real}",)
-    what = f"is masked ({address})" if masked else "is missing"
-    return name, "", (f"the author's address {what}",)

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Subject lines of patch mails: prefix, numbering, revision."""
+"""Takes subjects apart: reply marks, bracketed prefix, position in the series, revision."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-_REPLY = re.compile(r"\s*(?:re|aw|sv|fwd?)\s*:\s*", re.IGNORECASE)
-_PREFIX = re.compile(r"\s*((?:\[[^\]]*\]\s*)+)")
-_NUMBER = re.compile(r"(?<![\d.])(\d{1,5})\s*/\s*(\d{1,5})(?![\d.])", re.ASCII)
-_REVISION = re.compile(r"(?:\b|(?<=PATCH))v(\d{1,3})\b", re.IGNORECASE | re.ASCII)
+_REPLY = re.compile(
+    r"\s*(?:(?:re|aw|sv|vs|antwort|odp|rif|ref|rép|回复|答复|fwd?|wg|tr|转发)(?:\[\d+\]|\^\d+|\(\d+\))?\s*[:\uff1a]\s*)",
+    re.IGNORECASE,
+)
+_BRACKET = re.compile(r"\s*(\[[^\]]*\])\s*")
+_NUMBER = re.compile(r"(?<![\d.])(\d{1,5})\s*(?:/|\bof\b)\s*(\d{1,5})(?![\d.])", re.ASCII | re.IGNORECASE)
+_REVISION = re.compile(r"(?:\b|(?<=PATCH)|(?<=RFC))v(\d{1,3})(?:\.(\d{1,3}))?\b", re.IGNORECASE | re.ASCII)
+_AGAIN = re.compile(r"\b(?:RESEND|REPOST|RE-SEND|RESENT)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +29,34 @@ class Subject:
     revision: int = 1
     reply: bool = False
 
+    @property
+    def rank(self) -> tuple[int, int, bool]:
+        """By this the newest of several postings is found: revision, its minor number (v2.1), whether it was sent again."""
+        found = _REVISION.search(self.prefix)
+        minor = int(found.group(2) or 0) if found else 0
+        return self.revision, minor, _AGAIN.search(self.prefix) is not None
+
+    @property
+    def key(self) -> str:
+        """The same for a patch's subject in every revision, small differences aside."""
+        return " ".join(self.text.lower().split()).rstrip(".")
+
+    def __str__(self) -> str:
+        return f"{self.prefix} {self.text}".strip()
+
 
 def parse_subject(raw: str) -> Subject:
     """Take a subject apart; never fails. As in git-am all leading brackets are prefix."""
-    rest, reply = " ".join(raw.split()), False
-    while match := _REPLY.match(rest):
-        rest, reply = rest[match.end() :], True
-    prefix = ""
-    if match := _PREFIX.match(rest):
-        prefix, rest = match.group(1).strip(), rest[match.end() :]
+    rest, reply, brackets = " ".join(raw.split()), False, list[str]()
+    while True:
+        if match := _REPLY.match(rest):
+            reply = True
+        elif match := _BRACKET.match(rest):
+            brackets.append(match.group(1))
+        else:
+            break
+        rest = rest[match.end() :]
+    prefix = " ".join(brackets)
     number = _NUMBER.search(prefix)
     revision = _REVISION.search(prefix)
     return Subject(
