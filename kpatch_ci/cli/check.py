@@ -13,20 +13,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kpatch_ci.cli.mails import mail_options, series_asked_for, show_patches
 from kpatch_ci.cli.options import DEFAULT_FILE, chosen
 from kpatch_ci.cli.output import print_json, say, tables, verbosity
 from kpatch_ci.debian.apt import Archives
 from kpatch_ci.kernel.source import TreeCache
 from kpatch_ci.model.series import ApplyResult, Series
 from kpatch_ci.model.status import Status
-from kpatch_ci.pipeline.run import load_all, safe_name
+from kpatch_ci.pipeline.run import load_all
 from kpatch_ci.pipeline.session import open_tools
 from kpatch_ci.series.apply import apply_series
-from kpatch_ci.series.folder import series_from_files
 
 
 @click.command(name="check")
-@click.argument("mails", nargs=-1, type=click.Path(path_type=Path))
+@mail_options
 @click.option("-t", "--tree", "trees", multiple=True, help="Tree to check on; repeatable [pipeline.yaml's].")
 @click.option("-c", "--config", "config_file", type=click.Path(path_type=Path), help=f"Pipeline file [{DEFAULT_FILE}].")
 @click.option(
@@ -35,17 +35,33 @@ from kpatch_ci.series.folder import series_from_files
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @verbosity
 def command(
-    mails: tuple[Path, ...], trees: tuple[str, ...], config_file: Path | None, series: tuple[str, ...], as_json: bool
+    *,
+    mails: tuple[Path, ...],
+    commits: str | None,
+    repo: Path | None,
+    revision: int | None,
+    trees: tuple[str, ...],
+    config_file: Path | None,
+    series: tuple[str, ...],
+    as_json: bool,
 ) -> int:
-    """Read patches, say what they are, and whether and how they apply. Without MAILS: the series of pipeline.yaml.
+    """Read patches, say what was taken, and whether and how it applies. Without MAILS: the series of pipeline.yaml.
+
+    MAILS are files (mails, mbox, pages of mail archives, diffs, git show's output), directories (of patches, maildir, quilt
+    series), archives of such (tar, zip, .gz, .bz2, .xz), - for standard input, or a message-id or its address (needs b4).
+    Of several revisions the newest is taken; cover letters and replies are never applied. docs/intake.md has all of it.
 
     \b
     Examples:
       ./kpatch-ci check my.patch -t ~/linux -t debian:6.1
+      ./kpatch-ci check thread.mbox --revision 2
+      ./kpatch-ci check --range v6.1..topic -t ~/linux
+      git show | ./kpatch-ci check -
       ./kpatch-ci check --series stack-workqueue -t debian:5.10
     """
-    if mails and series:
-        raise click.UsageError("give MAILS or --series, not both")
+    asked = series_asked_for(mails, commits, repo, revision, trees)
+    if asked and series:
+        raise click.UsageError("give MAILS, --range or --series, not two of them")
     defaults: dict[str, Any] = {
         "arch": (),
         "workload": (),
@@ -55,19 +71,22 @@ def command(
         "tree": None,
     }
     config = chosen({"config_file": config_file, "series": series, **defaults})
-    wanted = [series_from_files(list(mails), safe_name(mails[0].stem))] if mails else list(load_all(config))
+    wanted = [asked[0]] if asked else list(load_all(config))
     archives = Archives(*config.archives) if config.archives else None
     cache, tools, archives = open_tools(config.tools, archives, say)
     source = TreeCache(cache, tools, archives)
     rows = []
-    for spec in trees or (config.tree,):
+    for spec in trees or ((asked and asked[1]) or config.tree,):
         if source.will_fetch(spec):
             say(f"fetching {spec} (about a minute, once)")
         tree = source.get(spec)
         rows += [(tree.label, tree.release, one, apply_series(one, tree)) for one in wanted]
     if as_json:
         print_json(
-            [{"tree": label, "release": release, "series": s.name, **asdict(r)} for label, release, s, r in rows]
+            [
+                {"tree": label, "release": release, "series": s.name, **_taken(s), **asdict(r)}
+                for label, release, s, r in rows
+            ]
         )
     else:
         _show(wanted, rows)
@@ -77,13 +96,7 @@ def command(
 def _show(wanted: Sequence[Series], rows: Sequence[tuple[str, str, Series, ApplyResult]]) -> None:
     out = tables()
     for one in wanted:
-        for patch in one.patches:
-            out.print(Text(f"{one.name}: {patch.prefix} {patch.subject}".replace(":  ", ": "), style="bold"))
-            out.print(
-                Text(f"  by {patch.author or 'nobody named'}, {len(patch.paths)} file(s): {', '.join(patch.paths)}")
-            )
-            for note in patch.notes:
-                out.print(Text(f"  note: {note}"))
+        show_patches(out, one)
     table = Table(box=None, pad_edge=False)
     for heading in ("series", "tree", "linux", "applies"):
         table.add_column(heading)
@@ -92,6 +105,12 @@ def _show(wanted: Sequence[Series], rows: Sequence[tuple[str, str, Series, Apply
     out.print(table)
     for label, _, one, result in rows:
         _explain(out, f"{one.name} on {label}", result)
+
+
+def _taken(series: Series) -> dict[str, Any]:
+    """What intake took, for --json: apply's own ``patches`` say what became of each."""
+    told = [{key: value for key, value in asdict(patch).items() if key != "diff"} for patch in series.patches]
+    return {"taken": told, "intake": asdict(series.intake) if series.intake else None}
 
 
 def _how(result: ApplyResult) -> str:

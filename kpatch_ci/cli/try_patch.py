@@ -7,26 +7,42 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
+from kpatch_ci.cli.mails import mail_options, series_asked_for, show_patches
 from kpatch_ci.cli.options import chosen, selection
 from kpatch_ci.cli.run import perform
-from kpatch_ci.pipeline.run import safe_name
-from kpatch_ci.series.folder import series_from_files
 
 
 @click.command(name="try")
-@click.argument("mails", nargs=-1, required=True, type=click.Path(path_type=Path))
+@mail_options
 @click.option("--output", type=click.Path(path_type=Path), help="Directory for the reports [results/<run-id>].")
 @click.option("--json", "as_json", is_flag=True, help="result.json on stdout; everything else goes to stderr.")
 @selection
-def command(mails: tuple[Path, ...], output: Path | None, as_json: bool, **options: Any) -> int:
-    """Test patches straight from files (mails, mbox, pasted archive pages, bare diffs), as one series in their order.
+def command(
+    *,
+    mails: tuple[Path, ...],
+    commits: str | None,
+    repo: Path | None,
+    revision: int | None,
+    output: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Test patches straight from where they are, as one series: no folder in patches/ is needed.
 
-    Everything else is as in `run`: pipeline.yaml says on which machines and with which workloads.
+    MAILS are whatever `check` takes (see its --help, and docs/intake.md): files, directories, archives, - for standard
+    input, a message-id. Everything else is as in `run`: pipeline.yaml says on which machines and with which workloads.
 
     \b
-    Example:
+    Examples:
       ./kpatch-ci try my.patch -t ~/linux --workload hackbench --quick
+      ./kpatch-ci try --range v6.1..topic -t ~/linux
     """
-    series = series_from_files(list(mails), safe_name(mails[0].stem))
+    asked = series_asked_for(mails, commits, repo, revision, [options["tree"]] if options["tree"] else [])
+    if asked is None:
+        raise click.UsageError("nothing to try: give MAILS or --range")
+    series, base = asked
+    show_patches(Console(stderr=True), series)
+    options["tree"] = options["tree"] or base
     return perform(chosen(options), [series], jobs=options["jobs"], output=output, as_json=as_json)

@@ -12,8 +12,8 @@ from pathlib import Path
 from pydantic import Field
 
 from kpatch_ci.model.errors import UserError, UserErrors
-from kpatch_ci.model.series import Adds, Claim, Patch, Series, Switches
-from kpatch_ci.series.intake import read_all, read_patches
+from kpatch_ci.model.series import Adds, Claim, Intake, Patch, Series, Switches
+from kpatch_ci.series.intake import read_patches, read_series, said
 from kpatch_ci.series.variants import BY_SWITCH, full_name
 from kpatch_ci.store.yamlmodel import Lines, Strict, read, validate
 
@@ -100,14 +100,19 @@ def folder_variants(folder: Path, all_folders: Path) -> tuple[str, ...]:
     return (*model.variants, *(BY_SWITCH if switched else ()))
 
 
-def series_from_files(paths: Sequence[Path], name: str) -> Series:
-    """A series of plain patch files and directories. Raises UserError for what cannot be read."""
+def series_from_files(paths: Sequence[Path], name: str, revision: int | None = None) -> Series:
+    """A series of plain patch files, directories and whatever else intake takes. Raises UserError for what cannot be read."""
     if not paths:
         raise UserError("no patch given", expected="files or directories with patches")
-    patches = read_all(paths)
+    patches, account = read_series(paths, revision)
+    return series_from_patches(patches, account, name, ", ".join(str(path) for path in paths))
+
+
+def series_from_patches(patches: tuple[Patch, ...], account: Intake, name: str, origin: str) -> Series:
+    """A series of patches that were read; what intake has to say about them as a whole is in its notes, for reports."""
     title = patches[0].subject if len(patches) == 1 else f"{patches[0].subject} (and {len(patches) - 1} more)"
     touched = tuple(dict.fromkeys(path for patch in patches for path in patch.paths))
-    return Series(name, title, ", ".join(str(path) for path in paths), patches, paths=touched)
+    return Series(name, title, origin, patches, paths=touched, notes="\n".join(said(account)), intake=account)
 
 
 def _load(folder: Path, all_folders: Path, above: tuple[str, ...]) -> Series:
