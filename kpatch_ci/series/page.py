@@ -27,8 +27,6 @@ _BLOCKS = frozenset(
         "form",
         "pre",
         "title",
-        "td",
-        "th",
     ]
 )
 _SILENT = frozenset(["script", "style", "template", "noscript", "svg"])
@@ -187,7 +185,10 @@ class _Text(HTMLParser):
             self._silent += 1
         if tag not in _VOID:
             style = dict(attrs).get("style") or ""
-            self._open.append((tag, self._exact or tag == "pre" or _PREFORMATTED.search(style) is not None))
+            exact = self._exact or tag == "pre" or _PREFORMATTED.search(style) is not None
+            if exact and not self._exact and self.pieces:
+                self.pieces.append("\n")  # a block stands apart from the headers that a page shows above it
+            self._open.append((tag, exact))
 
     def handle_endtag(self, tag: str) -> None:
         if tag in _SILENT and self._silent:
@@ -197,6 +198,8 @@ class _Text(HTMLParser):
                 pass
         if tag in _BLOCKS:
             self._new_line()
+        elif tag in ("td", "th"):
+            self.pieces.append(" ")
 
     def handle_data(self, data: str) -> None:
         if self._silent:
