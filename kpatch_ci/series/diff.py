@@ -113,7 +113,8 @@ def _after_example(lines: Lines, start: int, at: Place) -> int | None:
         sections: list[_Section] | None = _sections(lines, start, at)[0]
     except UserError:
         sections = None
-    for index in dashes:
+    unclear = None
+    for index in reversed(dashes):
         if sections is not None and any(section.start <= index < section.end for section in sections):
             continue
         below = next((i for i in range(index, len(lines)) if starts_section(lines, i)), None)
@@ -122,12 +123,13 @@ def _after_example(lines: Lines, start: int, at: Place) -> int | None:
         stat = find_diffstat(lines[index:below])
         if stat is not None and _fits(lines, below, stat, at):
             return index
-        if sections is not None:
-            raise UserError(
-                "diffs above and below a line of three dashes, and no diffstat that tells which one is the patch",
-                where=at(index),
-                expected="one patch a mail; an example in the message indented by a blank",
-            )
+        unclear = index
+    if unclear is not None and sections is not None:
+        raise UserError(
+            "diffs above and below a line of three dashes, and no diffstat that tells which one is the patch",
+            where=at(unclear),
+            expected="one patch a mail; an example in the message indented by a blank",
+        )
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 
 from kpatch_ci.series.draft import Draft
 
@@ -26,15 +27,25 @@ def families(drafts: Sequence[Draft], covers: Sequence[Draft], others: Sequence[
             groups.join(index, by_thread.setdefault(thread, index))
         if draft.subject.key and draft.subject.key != draft.letter.source.path.stem.lower():
             groups.join(index, by_subject.setdefault(draft.subject.key, index))
-    numbered = [i for i, draft in enumerate(everyone) if draft.subject.number is not None]
-    for position, left in enumerate(numbered):
-        for right in numbered[position + 1 :]:
-            if not groups.same(left, right) and _akin(everyone[left], everyone[right], threads, loose):
-                groups.join(left, right)
+    for left, right in combinations(_kinds(everyone, groups, threads), 2):
+        if not groups.same(left, right) and _akin(everyone[left], everyone[right], threads, loose):
+            groups.join(left, right)
     found: dict[int, list[Draft]] = {}
     for index, draft in enumerate(drafts):
         found.setdefault(groups.root(index), []).append(draft)
     return list(found.values())
+
+
+def _kinds(everyone: Sequence[Draft], groups: _Groups, threads: dict[int, str]) -> list[int]:
+    """One numbered draft of each kind that _akin can tell apart: a thousand patches of a series are a handful of kinds."""
+    kinds: dict[object, int] = {}
+    for index, draft in enumerate(everyone):
+        if draft.subject.number is not None:
+            source, email = draft.letter.source, draft.letter.email.lower()
+            thread = threads.get(id(draft), "")
+            kind = (groups.root(index), source.origin, draft.subject.rank, draft.subject.total, email, bool(thread))
+            kinds.setdefault(kind, index)
+    return list(kinds.values())
 
 
 def _akin(left: Draft, right: Draft, threads: dict[int, str], loose: Counter[int]) -> bool:

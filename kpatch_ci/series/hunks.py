@@ -21,6 +21,7 @@ MAX_BINARY = 64 * 1024 * 1024
 
 _VERSION = re.compile(rb"\d+\.\d+")
 _BLOCK = re.compile(rb"(literal|delta) (\d{1,12})\r?\n?$")
+_OF_A_HUNK = re.compile(rb"[ +-]\t|\+[A-Za-z_}/#]")
 _NBSP = (b"\xc2\xa0", b"\xa0")
 
 
@@ -105,7 +106,7 @@ def _inflates_to(packed: bytes, size: int) -> bool:
         return False
     unpacker = zlib.decompressobj()
     try:
-        return len(unpacker.decompress(packed, size + 1)) == size
+        return len(unpacker.decompress(packed, size + 1)) == size and unpacker.eof
     except (zlib.error, binascii.Error):
         return False
 
@@ -127,19 +128,19 @@ def _ends_hunk(lines: Lines, index: int) -> bool:
 def _strays(lines: Lines, index: int) -> bool:
     """Whether a line after a complete hunk looks like one more line of it; git would drop it without a word.
 
-    After empty lines only what cannot be prose counts: an added line, or one with a tab after its first character.
+    After an empty line only what cannot be prose counts, as far as lines begin like those of a hunk: an added line, or
+    one with a tab after its first character.
     """
-    first = index
-    while index < len(lines) and not lines[index].strip():
-        index += 1
-    if index == len(lines):
-        return False
-    line = lines[index]
-    if line.rstrip() in (b"--", b"---") or starts_section(lines, index):
-        return False
-    if index > first:
-        return line.startswith((b"+\t", b"-\t", b" \t")) or re.match(rb"\+[A-Za-z_}/#]", line) is not None
-    return line.startswith((b" ", b"+", b"-"))
+    apart = False
+    for position in range(index, len(lines)):
+        line = lines[position]
+        if not line.strip():
+            apart = True
+        elif line.rstrip() in (b"--", b"---") or starts_section(lines, position) or line[:1] not in b" +-":
+            return False
+        elif not apart or _OF_A_HUNK.match(line):
+            return True
+    return False
 
 
 def _short(promise: str, lost: str, where: str) -> UserError:

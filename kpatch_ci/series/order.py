@@ -133,9 +133,14 @@ def _joined(groups: list[list[Draft]], drafts: Sequence[Draft], account: Account
     if len(series) > 1:
         names = "; then ".join(f"`{group[0].subject}` and {len(group) - 1} more" for group in series)
         account.notes.append(f"{len(series)} series in it, applied one after another: {names}")
-    elif series and all([d for d in came if d in group] == group for group in groups):
+    elif series and all(_ascending(group, place) for group in groups):
         return came
     return chosen
+
+
+def _ascending(group: Sequence[Draft], place: dict[int, int]) -> bool:
+    places = [place.get(id(draft), len(place)) for draft in group]
+    return places == sorted(places)
 
 
 def _cover(chosen: Sequence[Draft], covers: Sequence[Draft], account: Account) -> Draft | None:

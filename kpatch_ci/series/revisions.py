@@ -142,6 +142,7 @@ def _name_others(
     why = "was asked for" if revision is not None else "is the newest"
     said = ", ".join(name(other) for other in others)
     account.notes.append(f"several revisions in it: {name(rank)} {why} and is taken, {said} left out")
+    taken = {id(draft) for draft in chosen}
     for draft in family:
-        if draft.subject.rank != rank and draft not in chosen:
+        if draft.subject.rank != rank and id(draft) not in taken:
             account.left_out.append(draft.left_out(f"{name(draft.subject.rank)}, another revision"))
