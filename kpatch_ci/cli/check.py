@@ -69,6 +69,7 @@ def command(
         "profile": None,
         "quick": False,
         "tree": None,
+        "fuzz": 0,
     }
     config = chosen({"config_file": config_file, "series": series, **defaults})
     wanted = [asked[0]] if asked else list(load_all(config))

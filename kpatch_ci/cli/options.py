@@ -21,14 +21,24 @@ from kpatch_ci.cli.progress import LiveProgress, PlainProgress
 from kpatch_ci.config.load import DEFAULT_PROFILE, Config, Selection, load_config
 from kpatch_ci.kernel.build import default_jobs
 from kpatch_ci.pipeline.run import new_run_id
+from kpatch_ci.series.onepatch import MAX_FUZZ
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_FILE = "pipeline.yaml"
 _PROJECT = Path(__file__).resolve().parents[2]
 
 
+fuzz_option = click.option(
+    "--fuzz",
+    type=click.IntRange(0, MAX_FUZZ),
+    default=0,
+    metavar="N",
+    help="Where a mail does not apply otherwise, ignore up to N lines of context [0: never]. Every such hunk is named.",
+)
+
+
 def selection(function: F) -> F:
-    """-c, --tree, --series, --arch, --workload, --seeds, --profile/--quick, --jobs."""
+    """-c, --tree, --series, --fuzz, --arch, --workload, --seeds, --profile/--quick, --jobs."""
     for decorate in (
         click.option(
             "-c", "--config", "config_file", type=click.Path(path_type=Path), help="Pipeline file [pipeline.yaml]."
@@ -38,6 +48,7 @@ def selection(function: F) -> F:
         click.option(
             "--variants", is_flag=True, help="Every variant of each series too: switched off, other baselines."
         ),
+        fuzz_option,
         click.option("--arch", multiple=True, metavar="ARCH", help="Only this architecture. Repeatable."),
         click.option("--workload", multiple=True, metavar="NAME", help="Only this workload. Repeatable."),
         click.option("--seeds", type=int, metavar="N", help="This many seeds instead of boots x runs of the file."),
@@ -66,6 +77,7 @@ def chosen(options: dict[str, Any]) -> Config:
             profile=profile,
             tree=options["tree"],
             variants=options.get("variants", False),
+            fuzz=options["fuzz"],
         ),
     )
 

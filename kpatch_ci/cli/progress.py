@@ -33,9 +33,9 @@ def summary(value: Any, seconds: float, known: bool) -> str:
         return "skipped (what it needs failed)"
     took = f"{seconds:.1f} s"
     if isinstance(value, ApplyResult):
-        return (
-            f"{value.method or value.status} ({took})" if value.status is Status.PASSED else f"FAILED: {value.reason}"
-        )
+        odd = "".join(f"; {warning}" for warning in value.warnings)
+        passed = value.status is Status.PASSED
+        return f"{value.method or value.status} ({took}){odd}" if passed else f"FAILED: {value.reason}"
     if isinstance(value, BuildResult) and value.status is Status.PASSED:
         return f"{value.objects} objects, {took}"
     if isinstance(value, BootResult) and value.status is Status.PASSED:

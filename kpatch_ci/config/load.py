@@ -36,6 +36,7 @@ class Selection:
     tree: str | None = None
     variants: bool = False
     """All variants of the chosen series too."""
+    fuzz: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ class Config:
     seeds: tuple[Seed, ...]
     thresholds: Thresholds
     timeouts: Timeouts
+    fuzz: int = 0
+    """Lines of context that may be ignored where a mail does not apply otherwise; only ever asked for on the command line."""
 
     @property
     def patches(self) -> Path:
@@ -103,6 +106,7 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
         seeds=seeds,
         thresholds=_thresholds(model),
         timeouts=model.timeouts,
+        fuzz=selection.fuzz,
     )
 
 

@@ -193,6 +193,63 @@ class ApplyMethod(StrEnum):
     AS_MAILED = "as-mailed"
     THREE_WAY = "three-way"
     PORT = "port"
+    FUZZ = "fuzz"
+    """Not all of the context that the mail brings was looked at. Only where a person asked for it."""
+
+
+class Fit(StrEnum):
+    """How a series stands to a tree, in a word or two."""
+
+    AS_MAILED = "as mailed"
+    THREE_WAY = "three-way"
+    PORT = "port"
+    FUZZ = "fuzz"
+    PORT_NEEDED = "port needed"
+    """Text that it changes is not there, and the tree does not know the files that it was made for."""
+    CONFLICT = "conflict"
+    """The files that it was made for are known, and both sides changed the same lines."""
+    PARTLY = "partly there"
+    """What does not apply is in the tree already; the rest is not."""
+    THERE = "already there"
+    SUPERSEDED = "superseded"
+    """The files were once exactly as the series leaves them, and have changed since: it is in the tree's history."""
+    EMPTY = "changes nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A hunk that did not go where the mail says, or not on all of its context, or into another function: never silent."""
+
+    path: str
+    hunk: int
+    """From 1, in its file."""
+    line: int
+    """Where it begins in the tree as it was before."""
+    offset: int
+    """Lines by which it was moved."""
+    fuzz: int = 0
+    """Lines of context that were not looked at, at the worse of its two ends."""
+    function: str = ""
+    """Function that the mail's ``@@`` line names; empty where it names none."""
+    found_in: str = ""
+    """Function of the tree that it went into."""
+    also: tuple[int, ...] = ()
+    """Other lines of the file where the same text stands."""
+    warning: str = ""
+    """Why a person should look at it; empty for a hunk that only moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastChange:
+    """The commit that last changed lines of a file."""
+
+    commit: str
+    author: str
+    date: str
+    """YYYY-MM-DD."""
+    summary: str
+    lines: tuple[int, ...]
+    """Lines of the tree's file that are from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +263,20 @@ class HunkFailure:
     wanted: str
     found: str
     reason: str
+    hunk: int = 0
+    """From 1, in its file; 0 where it is about the file."""
+    function: str = ""
+    """Function that the mail names, else the one of the tree."""
+    text: str = ""
+    """The hunk itself."""
+    at: int = 0
+    """Line of the tree's file where ``found`` begins; 0 where there is nothing like it."""
+    there: bool = False
+    """Whether what the hunk would make is in the tree already."""
+    fuzz: int | None = None
+    """Lines of context at one end that would have to be ignored for it to apply; None where that does not help."""
+    last_changes: tuple[LastChange, ...] = ()
+    """Who last changed what the tree has there, newest first; empty where there is no history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +293,10 @@ class AppliedPatch:
     """Git tree after this patch."""
     failures: tuple[HunkFailure, ...] = ()
     """Why as-mailed did not do (also kept where a port was used instead)."""
+    placements: tuple[Placement, ...] = ()
+    """Hunks that moved, that lost context, or that went into another function than the mail names."""
+    notes: tuple[str, ...] = ()
+    """What git warned of, such as another file mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,3 +310,16 @@ class ApplyResult:
     patches: tuple[AppliedPatch, ...]
     changed_paths: tuple[str, ...] = ()
     reason: str = ""
+    fit: Fit | None = None
+    """None where it was not tried."""
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        """Those of all patches."""
+        return tuple(placement for patch in self.patches for placement in patch.placements)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should look at before believing this, one line each."""
+        found = [f"{p.path}: hunk {p.hunk} at line {p.line}: {p.warning}" for p in self.placements if p.warning]
+        return (*found, *(note for patch in self.patches for note in patch.notes))

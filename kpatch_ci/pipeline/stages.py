@@ -101,7 +101,7 @@ class Stages:
         return Node(
             apply_name(series.patched_kernel),
             "apply",
-            lambda _: apply_series(series, self.session.tree),
+            lambda _: apply_series(series, self.session.tree, fuzz=self.session.config.fuzz),
             slot=False,
             priority=PRIORITY["apply"],
         )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -99,15 +100,16 @@ def _arch(arch: ArchResult, logs: Logs) -> Json:
 
 def _apply(apply: ApplyResult) -> Json:
     return {
-        **_fields(apply, "status method tree_id reason changed_paths"),
+        **_fields(apply, "status method fit tree_id reason changed_paths"),
         "patches": [_patch(p) for p in apply.patches],
     }
 
 
 def _patch(patch: AppliedPatch) -> Json:
     return {
-        **_fields(patch, "subject source status method tree_id offsets"),
-        "failures": [_fields(f, "path line header wanted found reason") for f in patch.failures],
+        **_fields(patch, "subject source status method tree_id offsets notes"),
+        "placements": [asdict(p) for p in patch.placements],
+        "failures": [asdict(f) for f in patch.failures],
     }
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
-from kpatch_ci.model.series import ApplyMethod
+from kpatch_ci.model.series import ApplyMethod, Fit
 from kpatch_ci.model.status import Mode, Status, Verdict
 
 Plain = PlainSerializer(str, return_type=str)
@@ -33,6 +33,30 @@ class WarningDoc(Part):
     option: str = ""
 
 
+class LastChangeDoc(Part):
+    """The commit that last changed lines of the tree."""
+
+    commit: str
+    author: str = ""
+    date: str = ""
+    summary: str = ""
+    lines: list[int] = []
+
+
+class PlacementDoc(Part):
+    """A hunk that moved, lost context, or went into another function than the mail names."""
+
+    path: str
+    hunk: int
+    line: int
+    offset: int = 0
+    fuzz: int = 0
+    function: str = ""
+    found_in: str = ""
+    also: list[int] = []
+    warning: str = ""
+
+
 class HunkDoc(Part):
     """A hunk that found no place."""
 
@@ -42,6 +66,13 @@ class HunkDoc(Part):
     wanted: str
     found: str
     reason: str
+    hunk: int = 0
+    function: str = ""
+    text: str = ""
+    at: int = 0
+    there: bool = False
+    fuzz: int | None = None
+    last_changes: list[LastChangeDoc] = []
 
 
 class PatchDoc(Part):
@@ -54,6 +85,8 @@ class PatchDoc(Part):
     offsets: list[int] = []
     tree_id: str | None = None
     failures: list[HunkDoc] = []
+    placements: list[PlacementDoc] = []
+    notes: list[str] = []
 
 
 class ApplyDoc(Part):
@@ -65,6 +98,7 @@ class ApplyDoc(Part):
     reason: str = ""
     changed_paths: list[str] = []
     patches: list[PatchDoc] = []
+    fit: Fit | None = None
 
 
 class MissDoc(Part):

@@ -163,7 +163,23 @@ def applied(apply: ApplyDoc) -> str:
         return f"{apply.status}: {one_line(apply.reason) or 'no reason given'}"
     moved = sum(bool(p.offsets) for p in apply.patches)
     offsets = f"; hunks moved in {moved} of {len(apply.patches)} patches" if moved else ""
-    return f"{apply.method or 'applied'}, {len(apply.changed_paths)} files changed{offsets}"
+    odd = "".join(f"; {one_line(text)}" for text in oddities(apply))
+    return f"{apply.method or 'applied'}, {len(apply.changed_paths)} files changed{offsets}{odd}"
+
+
+def oddities(apply: ApplyDoc) -> list[str]:
+    """What a reader must know before believing figures: each hunk that lost context or went elsewhere, and git's warnings."""
+    found = []
+    for patch in apply.patches:
+        for p in patch.placements:
+            fuzz = (
+                f"FUZZ {p.fuzz} at line {p.line} (offset {p.offset})" if p.fuzz else f"line {p.line}" * bool(p.warning)
+            )
+            words = ": ".join(filter(None, (fuzz, p.warning)))
+            if words:
+                found.append(f"{p.path} hunk {p.hunk}: {words}")
+        found += patch.notes
+    return found
 
 
 def hunks(apply: ApplyDoc) -> str:

@@ -3,112 +3,139 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
-from io import StringIO
-
-from unidiff.errors import UnidiffParseError
-from unidiff.patch import Hunk, PatchedFile, PatchSet
+from collections.abc import Sequence
 
 from kpatch_ci.model.series import HunkFailure
+from kpatch_ci.series.fates import Fate, FileFate
+from kpatch_ci.series.functions import body_of, function_at, is_known, short_name
 from kpatch_ci.series.haystack import Haystack
+from kpatch_ci.series.placements import Files, Verdict, end_fuzz, named_function, places_of
+from kpatch_ci.series.sections import Hunk, Section, shown
 
-_AT = re.compile(r"^error: patch failed: (.+):(\d+)$", re.MULTILINE)
-_FILE = re.compile(r"^error: (.+?): (.+)$", re.MULTILINE)
-_REASONS = (
-    ("does not exist in index", "no such file in the tree"),
-    ("already exists in index", "the patch creates this file, but the tree has it already"),
-)
-ReadFile = Callable[[str], bytes | None]
+_REASONS = {
+    "does not exist in index": "no such file in the tree",
+    "already exists in index": "the patch creates this file, but the tree has it already",
+    "removal patch leaves file contents": "the patch deletes this file, but the tree's has more in it",
+}
 
 
-def explain(diff: bytes, said: str, read: ReadFile) -> tuple[HunkFailure, ...]:
-    """Failures of a diff that git apply refused with the words ``said``; ``read`` gives a file of the tree, None where there is none.
+def explain(said: str, strict: Sequence[FileFate], loose: Sequence[FileFate], files: Files) -> tuple[HunkFailure, ...]:
+    """Failures of a diff that git apply refused with the words ``said``: all that do not apply, not the first alone.
 
-    git names the first hunk of a file that fails; those after it are looked for here by the same rule (exact text,
-    anchored at the file's end where there is no context after it). Never empty.
+    ``strict`` are the fates of its hunks, ``loose`` those with all but one line of context ignored. Never empty.
     """
-    named = {(path, int(line)) for path, line in _AT.findall(said)}
-    failures = _missing(said)
-    broken = {path for path, _ in named}
-    for file in _parse(diff):
-        path = file.source_file.partition("/")[2]
-        if path not in broken:
-            continue
-        place = Haystack(_text(read(path) or b""))
-        for hunk in file:
-            failure = _check(path, hunk, place, refused=(path, hunk.source_start) in named)
-            if failure is not None:
-                failures.append(failure)
-    return tuple(failures) or (_unknown(said),)
+    found: list[HunkFailure] = []
+    for file, with_fuzz in zip(strict, loose, strict=True):
+        found += [_of_file(file.section, error) for error in file.errors]
+        for fate, other in zip(file.hunks, with_fuzz.hunks, strict=True):
+            if fate.refused:
+                found.append(_of_hunk(file.section, fate.hunk, files, fuzz=_fuzz(other, files.get(file.section.path))))
+    return tuple(found) or (_unknown(said),)
 
 
-def _parse(diff: bytes) -> Sequence[PatchedFile]:
-    try:
-        return PatchSet(StringIO(diff.decode("utf-8", "surrogateescape")))
-    except UnidiffParseError:
-        return ()
+def misplaced(parts: Sequence[Section], verdict: Verdict, files: Files) -> tuple[HunkFailure, ...]:
+    """Failures of hunks that git would have put into another function than the mail names."""
+    found = []
+    by_hunk = {(p.path, p.hunk): p for p in verdict.placements}
+    for index, number in verdict.wrong:
+        part = parts[index]
+        hunk = part.hunks[number - 1]
+        placement = by_hunk[part.old, number]
+        place = files.get(part.old)
+        reason = f"the text is at line {placement.line}, but in the wrong place: {placement.warning}"
+        start = _nearest(hunk, place)
+        lines = [] if start is None else place.lines[start : start + hunk.old_count]
+        found.append(_failure(part.old, hunk, reason, found=lines, at=0 if start is None else start + 1))
+    return tuple(found)
 
 
-def _text(data: bytes) -> list[str]:
-    return data.decode("utf-8", "surrogateescape").split("\n")
+def _fuzz(loose: Fate, place: Haystack) -> int | None:
+    return None if loose.refused else max(1, loose.fuzz, end_fuzz(loose.hunk, loose.line, place))
 
 
-def _missing(said: str) -> list[HunkFailure]:
-    return [
-        HunkFailure(path=path, line=0, header="", wanted="", found="", reason=reason)
-        for path, words in _FILE.findall(said)
-        for words_of_git, reason in _REASONS
-        if words_of_git in words
-    ]
+def _of_file(part: Section, error: str) -> HunkFailure:
+    reason = _REASONS.get(error, f"git: {error}")
+    return HunkFailure(path=part.path, line=0, header="", wanted="", found="", reason=reason)
 
 
 def _unknown(said: str) -> HunkFailure:
     errors = [line.removeprefix("error: ") for line in said.splitlines() if line.startswith(("error: ", "fatal: "))]
-    return HunkFailure(
-        path="", line=0, header="", wanted="", found="", reason="git: " + ("; ".join(errors) or "no reason")
-    )
+    reason = "git: " + ("; ".join(errors) or "no reason")
+    return HunkFailure(path="", line=0, header="", wanted="", found="", reason=reason)
 
 
-def _check(path: str, hunk: Hunk, place: Haystack, *, refused: bool) -> HunkFailure | None:
-    """The failure of one hunk, None where its text is in the file and git did not name it."""
-    wanted = [line.value.removesuffix("\n") for line in hunk if line.is_context or line.is_removed]
+def _of_hunk(part: Section, hunk: Hunk, files: Files, *, fuzz: int | None) -> HunkFailure:
+    """The failure of one hunk: what is there, and where it was looked for."""
+    place = files.get(part.path)
     lines = place.lines
-    places = place.exact(wanted)
-    at_end = not [line for line in hunk if line.line_type != "\\"][-1].is_context
-    fitting = [start for start in places if not at_end or start + len(wanted) >= len(lines) - 1]
-    if fitting and not refused:
-        return None
-    start = places[0] if places else place.nearest(wanted, hunk.source_start - 1)
-    found, reason = [], "the tree has nothing like it"
-    if start is not None:
-        extra = 3 if places else 0
-        found = lines[start : start + len(wanted) + extra]
-        reason = _reason(wanted, found, start, exact=bool(places), at_end=at_end)
+    if (there := places_of(hunk, hunk.new, place)) and _changes(hunk):
+        found = lines[there[0] - 1 : there[0] - 1 + hunk.new_count]
+        reason = f"already in the tree, at line {there[0]}"
+        return _failure(part.path, hunk, reason, found=found, at=there[0], there=True)
+    wanted = hunk.old
+    exact = place.exact(wanted)
+    start = exact[0] if exact else _nearest(hunk, place)
+    if start is None:
+        return _failure(part.path, hunk, "the tree has nothing like it", fuzz=fuzz)
+    found = lines[start : start + len(wanted) + (3 if exact else 0)]
+    reason = _reason(hunk, found, start, place, exact=bool(exact))
+    return _failure(part.path, hunk, reason, found=found, at=start + 1, function=function_at(lines, start), fuzz=fuzz)
+
+
+def _nearest(hunk: Hunk, place: Haystack) -> int | None:
+    """The line (from 0) that is most like the hunk: in the function that it changes, where the tree has that."""
+    body = body_of(named, place.lines) if (named := named_function(hunk)) else None
+    if body is not None:
+        inside = Haystack(place.lines[body.start : body.stop])
+        found = inside.nearest(hunk.old, hunk.old_start - 1 - body.start)
+        if found is not None:
+            return body.start + found
+    return place.nearest(hunk.old, hunk.old_start - 1)
+
+
+def _changes(hunk: Hunk) -> bool:
+    return hunk.old != hunk.new
+
+
+def _failure(
+    path: str,
+    hunk: Hunk,
+    reason: str,
+    *,
+    found: Sequence[str] = (),
+    at: int = 0,
+    function: str = "",
+    there: bool = False,
+    fuzz: int | None = None,
+) -> HunkFailure:
     return HunkFailure(
         path=path,
-        line=hunk.source_start,
-        header=_header(hunk),
-        wanted=_shown(wanted),
-        found=_shown(found),
+        line=hunk.old_start,
+        header=hunk.header,
+        wanted=shown(hunk.old),
+        found=shown(found),
         reason=reason,
+        hunk=hunk.number,
+        function=hunk.function if is_known(hunk.function) else function,
+        text=shown(hunk.lines),
+        at=at,
+        there=there,
+        fuzz=fuzz,
     )
 
 
-def _reason(wanted: list[str], found: list[str], start: int, *, exact: bool, at_end: bool) -> str:
-    if exact and at_end:
+def _reason(hunk: Hunk, found: list[str], start: int, place: Haystack, *, exact: bool) -> str:
+    wanted = hunk.old
+    if exact and not hunk.trailing and start + len(wanted) < len(place.lines) - 1:
         return f"the text is at line {start + 1}, but the patch wants it at the end of the file"
     if exact:
         return f"the text is at line {start + 1}, but an earlier hunk of the patch changes it or is in between"
-    if [" ".join(line.split()) for line in wanted] == [" ".join(line.split()) for line in found]:
+    plain = [" ".join(line.split()) for line in wanted], [" ".join(line.split()) for line in found]
+    if plain[0] == plain[1]:
+        endings = all(line.endswith("\r") for line in found) and not any(line.endswith("\r") for line in wanted)
+        if endings:
+            return f"line {start + 1}: the tree's file has CRLF line ends, the patch has LF"
         return f"line {start + 1} differs in white space alone: a mail program may have changed tabs to blanks"
-    return f"nearest text is at line {start + 1}"
-
-
-def _header(hunk: Hunk) -> str:
-    ranges = f"-{hunk.source_start},{hunk.source_length} +{hunk.target_start},{hunk.target_length}"
-    return f"@@ {ranges} @@ {hunk.section_header}".rstrip()
-
-
-def _shown(lines: list[str]) -> str:
-    return "\n".join(lines).encode("utf-8", "surrogateescape").decode(errors="replace")
+    function = function_at(place.lines, start)
+    elsewhere = is_known(hunk.function) and function and short_name(function) != short_name(hunk.function)
+    return f"nearest text is at line {start + 1}" + (f", in {short_name(function)}" if elsewhere else "")

@@ -11,7 +11,7 @@ import git
 import pytest
 
 from kpatch_ci.model.build import Tree
-from kpatch_ci.model.series import Patch
+from kpatch_ci.model.series import Patch, Series
 
 Files = Mapping[str, str]
 
@@ -64,6 +64,13 @@ def make_patch(diff: bytes, subject: str = "lamp: Change it") -> Patch:
         paths=("kernel/lamp.c",),
         digest=hashlib.sha256(diff).hexdigest(),
     )
+
+
+def make_series(
+    *patches: Patch, ports: Mapping[str, tuple[Patch, ...]] | None = None, members: tuple[Series, ...] = ()
+) -> Series:
+    """A series of these patches."""
+    return Series("lamp", "title", "origin", patches, ports=ports or {}, members=members)
 
 
 @pytest.fixture

@@ -215,7 +215,7 @@ def test_a_repository_that_is_none_is_the_machines_fault(tmp_path: Path, lab: La
     tree = replace(lab.tree(BASE), repo=tmp_path)
     with pytest.raises(InfrastructureError, match="no git repository"):
         apply_series(series(), tree)
-    with pytest.raises(InfrastructureError, match="git read-tree failed"):
+    with pytest.raises(InfrastructureError, match="git cat-file failed"):
         apply_series(series(), replace(lab.tree(BASE), tree_id="0" * 40))
 
 

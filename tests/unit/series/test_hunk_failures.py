@@ -4,53 +4,63 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
-from kpatch_ci.series.failures import explain
+from kpatch_ci.model.series import HunkFailure
+from kpatch_ci.series.apply import apply_series
 from kpatch_ci.series.haystack import Haystack
+from tests.unit.series.conftest import make_patch, make_series
+
+if TYPE_CHECKING:
+    from tests.unit.series.conftest import Lab
 
 HEAD = b"diff --git a/x.c b/x.c\n--- a/x.c\n+++ b/x.c\n"
-SAID = "error: patch failed: x.c:2\nerror: x.c: patch does not apply\n"
 MIDDLE = HEAD + b"@@ -2,3 +2,3 @@ int f(void)\n one\n-two\n+TWO\n three\n"
 AT_END = HEAD + b"@@ -2,2 +2,3 @@\n one\n two\n+new\n"
 
 
-def test_git_names_the_first_hunk_of_a_file_and_the_others_that_fail_are_found() -> None:
+def explain(lab: Lab, diff: bytes, tree: str) -> tuple[HunkFailure, ...]:
+    (patch,) = apply_series(make_series(make_patch(diff)), lab.tree({"x.c": tree})).patches
+    return patch.failures
+
+
+def test_git_names_the_first_hunk_of_a_file_and_the_others_that_fail_are_found(lab: Lab) -> None:
     two_more = b"@@ -9,2 +9,2 @@\n-nine\n+NINE\n ten\n@@ -20,2 +20,2 @@\n-twenty\n+TWENTY\n more\n"
-    tree = b"zero\none\nzwei\nthree\nnine\nten\n"
-    found = explain(MIDDLE + two_more, SAID, lambda _: tree)
+    tree = "zero\none\nzwei\nthree\nnine\nten\n"
+    found = explain(lab, MIDDLE + two_more, tree)
     assert [(f.line, f.reason) for f in found] == [
-        (2, "nearest text is at line 2"),
+        (2, "nearest text is at line 2, in zero"),
         (20, "the tree has nothing like it"),
     ]
     assert (found[0].wanted, found[0].found) == ("one\ntwo\nthree", "one\nzwei\nthree")
     assert found[0].header == "@@ -2,3 +2,3 @@ int f(void)"
 
 
-def test_a_hunk_without_context_after_it_belongs_at_the_end_of_the_file() -> None:
-    (found,) = explain(AT_END, SAID, lambda _: b"zero\none\ntwo\nmore\n")
+def test_a_hunk_without_context_after_it_belongs_at_the_end_of_the_file(lab: Lab) -> None:
+    (found,) = explain(lab, AT_END, "zero\none\ntwo\nmore\n")
     assert found.reason == "the text is at line 2, but the patch wants it at the end of the file"
     assert found.found == "one\ntwo\nmore\n"
 
 
-def test_a_later_hunk_whose_text_is_not_at_the_end_where_it_belongs_is_found_too() -> None:
+def test_a_later_hunk_whose_text_is_not_at_the_end_where_it_belongs_is_found_too(lab: Lab) -> None:
     at_end = b"@@ -9,1 +9,2 @@\n nine\n+ten\n"
-    found = explain(MIDDLE + at_end, SAID, lambda _: b"one\nzwei\nthree\nnine\nmore\n")
+    found = explain(lab, MIDDLE + at_end, "one\nzwei\nthree\nnine\nmore\n")
     assert [failure.line for failure in found] == [2, 9]
-    assert len(explain(MIDDLE + at_end, SAID, lambda _: b"one\nzwei\nthree\nnine\n")) == 1
+    assert len(explain(lab, MIDDLE + at_end, "one\nzwei\nthree\nnine\n")) == 1
 
 
-def test_white_space_damage_is_told_apart() -> None:
-    (found,) = explain(MIDDLE, SAID, lambda _: b"\tone\ntwo\nthree\n")
+def test_white_space_damage_is_told_apart(lab: Lab) -> None:
+    (found,) = explain(lab, MIDDLE, "\tone\ntwo\nthree\n")
     assert found.reason.startswith("line 1 differs in white space alone")
 
 
-def test_what_git_says_otherwise_is_passed_on() -> None:
-    (found,) = explain(b"garbage", "error: No valid patches in input\nwarning: x\n", lambda _: None)
-    assert found.reason == "git: No valid patches in input"
+def test_what_git_says_otherwise_is_passed_on(lab: Lab) -> None:
+    (found,) = explain(lab, b"garbage", "x\n")
+    assert found.reason == 'git: No valid patches in input (allow with "--allow-empty")'
 
 
-def test_text_that_is_not_utf_8_is_shown_all_the_same() -> None:
-    (found,) = explain(MIDDLE.replace(b"two", b"tw\xf6"), SAID, lambda _: b"zero\none\ntwo\nthree\n")
+def test_text_that_is_not_utf_8_is_shown_all_the_same(lab: Lab) -> None:
+    (found,) = explain(lab, MIDDLE.replace(b"two", b"tw\xf6"), "zero\none\ntwo\nthree\n")
     assert found.wanted == "one\ntw�\nthree"
 
 
