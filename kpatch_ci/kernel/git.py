@@ -76,19 +76,20 @@ def make_bare(path: Path) -> git.Repo:
     return repo
 
 
-def kernel_release(repo: git.Repo, commit: str) -> str:
-    """Kernel version from the tree's Makefile. Raises UserError when it has none."""
+def kernel_release(repo: git.Repo, commit: str, where: str = "") -> str:
+    """Kernel version from the tree's Makefile. Raises UserError, which names ``where``, when it has none."""
+    where = where or str(repo.git_dir)
     try:
         text = repo.git.show(f"{commit}:Makefile")
     except git.GitCommandError as error:
-        raise UserError(f"{commit[:12]} has no Makefile: this is no kernel tree", where=str(repo.git_dir)) from error
+        raise UserError(f"{commit[:12]} has no Makefile: this is no kernel tree", where=where) from error
     fields = {}
     for line in text.splitlines()[:20]:
         name, equals, value = line.partition("=")
         if equals:
             fields[name.strip()] = value.strip()
     if "VERSION" not in fields or "PATCHLEVEL" not in fields:
-        raise UserError("the Makefile names no kernel version: this is no kernel tree", where=str(repo.git_dir))
+        raise UserError("the Makefile names no kernel version: this is no kernel tree", where=where)
     release = ".".join(fields[k] for k in ("VERSION", "PATCHLEVEL", "SUBLEVEL") if fields.get(k))
     return f"{release}{fields.get('EXTRAVERSION', '')}"
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import git
@@ -146,7 +147,11 @@ class TreeCache:
             repo = make_bare(place)
             objects = Path(theirs.common_dir).absolute() / "objects"
             write_text(Path(repo.git_dir) / "objects/info/alternates", f"{objects}\n")
-        return _describe(repo, spec, commit, f"{ref} = {commit}")
+            shallow = _copy_shallow(theirs, Path(repo.git_dir))
+        notes = [*_uncommitted(theirs, commit)]
+        if shallow:
+            notes.append("a shallow clone: older commits are not here, and a base among them cannot be found")
+        return replace(_describe(repo, spec, commit, f"{ref} = {commit}"), notes=tuple(notes))
 
     def _remote(self, spec: str, url: str, ref: str) -> Tree:
         place = self.root / f"remote-{digest(url)[:12]}"
@@ -175,6 +180,29 @@ class TreeCache:
         return _describe(repo, spec, commit, f"directory as of its content, tree {tree_id}")
 
 
+def _copy_shallow(theirs: git.Repo, ours: Path) -> bool:
+    """Where a shallow clone's history ends: without that, git looks for commits that are not there."""
+    listed = Path(theirs.common_dir) / "shallow"
+    try:
+        write_text(ours / "shallow", listed.read_text())
+    except FileNotFoundError:
+        (ours / "shallow").unlink(missing_ok=True)
+        return False
+    return True
+
+
+def _uncommitted(repo: git.Repo, commit: str) -> Iterator[str]:
+    """Changes of a working tree whose commit is taken: they are not tested, and that is said."""
+    if repo.bare or str(repo.git.rev_parse("HEAD")) != commit:
+        return
+    with repo.git.custom_environment(GIT_OPTIONAL_LOCKS="0"):
+        argv = ["git", "-c", "core.fsmonitor=false", "status", "--porcelain", "-uno", "--ignore-submodules"]
+        changed = [line[3:] for line in str(repo.git.execute(argv, strip_newline_in_stdout=False)).splitlines()]
+    if changed:
+        few = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "")
+        yield f"{len(changed)} uncommitted changes are not taken ({few}): what is tested is the commit"
+
+
 def _some_refs(repo: git.Repo) -> str:
     names = [head.name for head in repo.heads][:5] + [tag.name for tag in repo.tags][-5:]
     return f"such as {', '.join(names)}" if names else "it has no branch or tag"
@@ -182,7 +210,7 @@ def _some_refs(repo: git.Repo) -> str:
 
 def _describe(repo: git.Repo, label: str, commit: str, origin: str) -> Tree:
     tree_id = str(repo.git.rev_parse(f"{commit}^{{tree}}"))
-    return Tree(label, kernel_release(repo, commit), Path(repo.git_dir), commit, tree_id, origin)
+    return Tree(label, kernel_release(repo, commit, label), Path(repo.git_dir), commit, tree_id, origin)
 
 
 def _write(place: Path, tree: Tree) -> Tree:
@@ -193,6 +221,6 @@ def _write(place: Path, tree: Tree) -> Tree:
 def _read(place: Path) -> Tree | None:
     try:
         fields = json.loads((place / "tree.json").read_text())
-        return Tree(**{**fields, "repo": place})
+        return Tree(**{**fields, "repo": place, "notes": tuple(fields.get("notes", ()))})
     except (OSError, ValueError, TypeError):
         return None

@@ -24,6 +24,8 @@ class Tree:
     tree_id: str
     origin: str
     """Where it came from and how that was verified (package version and checksum, or ref)."""
+    notes: tuple[str, ...] = ()
+    """What a person may take for part of it, and is not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,6 +271,8 @@ class HunkFailure:
     """The hunk itself."""
     at: int = 0
     """Line of the tree's file where ``found`` begins; 0 where there is nothing like it."""
+    differing: tuple[int, ...] = ()
+    """Lines of the tree's file that are not as the hunk wants them; those around it where lines are only missing."""
     there: bool = False
     """Whether what the hunk would make is in the tree already."""
     fuzz: int | None = None

@@ -70,6 +70,7 @@ class HunkDoc(Part):
     function: str = ""
     text: str = ""
     at: int = 0
+    differing: list[int] = []
     there: bool = False
     fuzz: int | None = None
     last_changes: list[LastChangeDoc] = []

@@ -88,11 +88,11 @@ def _paths(series: Series) -> set[str]:
     """All that the series, its members and their ports name, before and after."""
     groups = [series.patches, *series.ports.values()]
     parts = [part for group in groups for patch in group for part in sections(patch.diff)]
-    names = {name for part in parts for name in (part.old, part.new) if name and not _outside(name)}
+    names = {name for part in parts for name in (part.old, part.new) if name and not is_outside(name)}
     return names.union(*(_paths(member) for member in series.members))
 
 
-def _outside(path: str) -> bool:
+def is_outside(path: str) -> bool:
     """Whether a path leaves the tree: git apply refuses those, and other commands fail on them."""
     return path.startswith("/") or ".." in path.split("/")
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 
 from kpatch_ci.model.series import HunkFailure
@@ -119,9 +120,20 @@ def _failure(
         function=hunk.function if is_known(hunk.function) else function,
         text=shown(hunk.lines),
         at=at,
+        differing=() if there else tuple(at + i for i in _differing(hunk.old, found)),
         there=there,
         fuzz=fuzz,
     )
+
+
+def _differing(wanted: Sequence[str], found: Sequence[str]) -> list[int]:
+    """Indices of the lines of ``found`` that are not as wanted; those around a gap, where lines are only missing."""
+    matcher = difflib.SequenceMatcher(None, wanted, found, autojunk=False)
+    changes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
+    lines = {i for _, _, _, first, end in changes for i in range(first, end)}
+    if not lines:
+        lines = {i for _, _, _, first, _ in changes for i in (first - 1, first) if 0 <= i < len(found)}
+    return sorted(lines)
 
 
 def _reason(hunk: Hunk, found: list[str], start: int, place: Haystack, *, exact: bool) -> str:

@@ -81,28 +81,28 @@ class PrivateIndex:
     def read(self, tree_id: str) -> None:
         """Make the index hold ``tree_id``; cheap where it did so before."""
         if tree_id not in self._kept:
-            self._must("cat-file", "-e", f"{tree_id}^{{tree}}")
+            self.must("cat-file", "-e", f"{tree_id}^{{tree}}")
             self._kept[tree_id] = self._entries(tree_id)
         self._base, self._held = tree_id, self._kept[tree_id]
         (self._scratch / "index").unlink(missing_ok=True)
-        self._must("update-index", "-z", "--index-info", stdin=self._held)
+        self.must("update-index", "-z", "--index-info", stdin=self._held)
 
     def write(self) -> str:
         """Tree object of what the index holds, the paths outside the focus as in the tree that was read."""
-        before, after = _by_path(self._held), _by_path(self._must("ls-files", "-s", "-z"))
+        before, after = _by_path(self._held), _by_path(self.must("ls-files", "-s", "-z"))
         changes = {path: after.get(path, "") for path in {*before, *after} if before.get(path) != after.get(path)}
         if not changes:
             return self._base
-        return splice(self._base, changes, lambda *words, stdin="": self._must(*words, stdin=stdin))
+        return splice(self._base, changes, lambda *words, stdin="": self.must(*words, stdin=stdin))
 
     def _entries(self, tree_id: str) -> str:
         """Lines for update-index: the focus, and files that stand where a path of it needs a directory."""
         if not self._paths:
             return ""
         above = {str(parent) for path in self._paths for parent in PurePosixPath(path).parents} - {"."}
-        entries = self._must("ls-tree", "-r", "-z", tree_id, "--", *self._paths)
+        entries = self.must("ls-tree", "-r", "-z", tree_id, "--", *self._paths)
         if above:
-            listed = self._must("ls-tree", "-z", tree_id, "--", *sorted(above)).split("\0")
+            listed = self.must("ls-tree", "-z", tree_id, "--", *sorted(above)).split("\0")
             entries += "".join(f"{line}\0" for line in listed if line and " tree " not in line.partition("\t")[0])
         return entries
 
@@ -123,7 +123,7 @@ class PrivateIndex:
         if not wanted:
             return {}
         asked = "".join(f"{name}^{{blob}}\n" for name in wanted)
-        said = self._must("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked)
+        said = self.must("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked)
         found = (line.split(" ") for line in said.splitlines() if line)
         answers = [words[0] if words[1:] == ["blob"] else "" for words in found if words[0] != "dangling"]
         return dict(zip(wanted, answers, strict=False))
@@ -140,10 +140,16 @@ class PrivateIndex:
 
     def changed_paths(self, old: str, new: str) -> tuple[str, ...]:
         """Paths that differ between two trees."""
-        listed = self._must("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new)
+        listed = self.must("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new)
         return tuple(path for path in listed.split("\0") if path)
 
-    def _must(self, *words: str, stdin: str = "") -> str:
+    @property
+    def git_dir(self) -> Path:
+        """The repository."""
+        return Path(self._repo.git_dir)
+
+    def must(self, *words: str, stdin: str = "") -> str:
+        """What a git command prints. Raises InfrastructureError where it fails."""
         code, data, said = self._run(*words, stdin=stdin)
         if code != 0:
             raise InfrastructureError(
@@ -179,6 +185,14 @@ def _by_path(entries: str) -> dict[str, str]:
         mode, *middle = words.split(" ")
         found[path] = f"{mode} {middle[1] if middle[0] in _TYPES else middle[0]}"
     return found
+
+
+def isolated(git_dir: Path) -> list[str]:
+    """Beginning of a git command that no setting of a user or a repository has a say in, for use without a PrivateIndex."""
+    environment = {**_environment(git_dir, git_dir), "GIT_WORK_TREE": str(git_dir)}
+    variables = [f"{name}={value}" for name, value in environment.items() if name != "GIT_INDEX_FILE"]
+    settings = [word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}")]
+    return ["env", *variables, "git", "--literal-pathspecs", *settings, "-c", "log.showSignature=false"]
 
 
 def _bytes(output: str | bytes) -> bytes:

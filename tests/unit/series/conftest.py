@@ -34,6 +34,21 @@ class Lab:
         tree_id = str(self.repo.git.write_tree())
         return Tree("lab", release, Path(self.repo.git_dir), "", tree_id, "made in a test")
 
+    def commit(self, files: Files, subject: str, *parents: str, day: int = 1) -> str:
+        """A commit of these files; ``day`` counts from the first of January 2020."""
+        tree_id = self.tree(files).tree_id
+        when = f"{1_577_836_800 + (day - 1) * 86_400} +0000"
+        who = {"NAME": "Ada", "EMAIL": "ada@lamps.example", "DATE": when}
+        identity = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
+        words = [word for parent in parents for word in ("-p", parent)]
+        with self.repo.git.custom_environment(**identity):
+            return str(self.repo.git.commit_tree(tree_id, "-m", subject, *words))
+
+    def at(self, commit: str, release: str = "6.1.140") -> Tree:
+        """The tree of a commit."""
+        tree_id = str(self.repo.git.rev_parse(f"{commit}^{{tree}}"))
+        return Tree("lab", release, Path(self.repo.git_dir), commit, tree_id, "made in a test")
+
     def diff(self, old: Files, new: Files) -> bytes:
         """What git says is between two sets of files."""
         data = self.repo.git.diff(
