@@ -3,26 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from kpatch_ci.cli.mails import mail_options, series_asked_for, show_patches
-from kpatch_ci.cli.options import DEFAULT_FILE, chosen
+from kpatch_ci.cli.check_show import show
+from kpatch_ci.cli.mails import mail_options, series_asked_for
+from kpatch_ci.cli.options import DEFAULT_FILE, chosen, fuzz_option
 from kpatch_ci.cli.output import print_json, say, tables, verbosity
+from kpatch_ci.config.load import Config
 from kpatch_ci.debian.apt import Archives
 from kpatch_ci.kernel.source import TreeCache
-from kpatch_ci.model.series import ApplyResult, Series
+from kpatch_ci.model.build import Tree
 from kpatch_ci.model.status import Status
+from kpatch_ci.pipeline.check import check_all
 from kpatch_ci.pipeline.run import load_all
 from kpatch_ci.pipeline.session import open_tools
-from kpatch_ci.series.apply import apply_series
+from kpatch_ci.series.base import SECONDS
 
 
 @click.command(name="check")
@@ -31,6 +29,14 @@ from kpatch_ci.series.apply import apply_series
 @click.option("-c", "--config", "config_file", type=click.Path(path_type=Path), help=f"Pipeline file [{DEFAULT_FILE}].")
 @click.option(
     "--series", multiple=True, metavar="NAME", help="Without MAILS: only this series of the file. Repeatable."
+)
+@fuzz_option
+@click.option(
+    "--base-time",
+    type=click.FloatRange(min=0),
+    default=SECONDS,
+    metavar="S",
+    help=f"Search a tree's history for the series' base for at most S seconds; 0: not at all [{SECONDS:.0f}].",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @verbosity
@@ -43,6 +49,8 @@ def command(
     trees: tuple[str, ...],
     config_file: Path | None,
     series: tuple[str, ...],
+    fuzz: int,
+    base_time: float,
     as_json: bool,
 ) -> int:
     """Read patches, say what was taken, and whether and how it applies. Without MAILS: the series of pipeline.yaml.
@@ -52,16 +60,46 @@ def command(
     Of several revisions the newest is taken; cover letters and replies are never applied. docs/intake.md has all of it.
 
     \b
+    The table says of each series on each tree:
+      as mailed       git apply takes it; hunks that moved are listed
+      three-way       by a merge with the files that it was made for
+      port            by the port in patches/ for that tree
+      fuzz            only with --fuzz N: context ignored, every such hunk listed
+      port needed     its text is not there, nor the files that it was made for
+      conflict        those are there, and both sides changed the same lines
+      partly there    what does not apply is in the tree already
+      already there   it can be taken off the tree
+      superseded      the history has it (its result, or its subject), and went on
+    Every hunk that does not apply is shown with what the tree has instead and,
+    where there is a history, who changed that. In a git tree the commits are
+    named that have the files as the series wants them, newest first.
+
+    \b
     Examples:
       ./kpatch-ci check my.patch -t ~/linux -t debian:6.1
       ./kpatch-ci check thread.mbox --revision 2
       ./kpatch-ci check --range v6.1..topic -t ~/linux
       git show | ./kpatch-ci check -
+      ./kpatch-ci check my.mbox -t ~/linux@v6.6 --fuzz 2
       ./kpatch-ci check --series stack-workqueue -t debian:5.10
     """
     asked = series_asked_for(mails, commits, repo, revision, trees)
     if asked and series:
         raise click.UsageError("give MAILS, --range or --series, not two of them")
+    config = read_config(config_file, series)
+    wanted = [asked[0]] if asked else list(load_all(config))
+    specs = trees or ((asked and asked[1]) or config.tree,)
+    places = [get_tree(source, spec) for source in [open_trees(config)] for spec in specs]
+    rows = check_all(wanted, places, fuzz=fuzz, base_seconds=base_time, say=say)
+    if as_json:
+        print_json([row.document() for row in rows])
+    else:
+        show(tables(), wanted, rows)
+    return 0 if all(row.result.status is Status.PASSED for row in rows) else 1
+
+
+def read_config(config_file: Path | None, series: tuple[str, ...]) -> Config:
+    """The pipeline file, where a verb has no options to narrow it but the series."""
     defaults: dict[str, Any] = {
         "arch": (),
         "workload": (),
@@ -71,64 +109,18 @@ def command(
         "tree": None,
         "fuzz": 0,
     }
-    config = chosen({"config_file": config_file, "series": series, **defaults})
-    wanted = [asked[0]] if asked else list(load_all(config))
+    return chosen({"config_file": config_file, "series": series, **defaults})
+
+
+def open_trees(config: Config) -> TreeCache:
+    """The trees of the cache; installs what is missing."""
     archives = Archives(*config.archives) if config.archives else None
     cache, tools, archives = open_tools(config.tools, archives, say)
-    source = TreeCache(cache, tools, archives)
-    rows = []
-    for spec in trees or ((asked and asked[1]) or config.tree,):
-        if source.will_fetch(spec):
-            say(f"fetching {spec} (about a minute, once)")
-        tree = source.get(spec)
-        rows += [(tree.label, tree.release, one, apply_series(one, tree)) for one in wanted]
-    if as_json:
-        print_json(
-            [
-                {"tree": label, "release": release, "series": s.name, **_taken(s), **asdict(r)}
-                for label, release, s, r in rows
-            ]
-        )
-    else:
-        _show(wanted, rows)
-    return 0 if all(r.status is Status.PASSED for _, _, _, r in rows) else 1
+    return TreeCache(cache, tools, archives)
 
 
-def _show(wanted: Sequence[Series], rows: Sequence[tuple[str, str, Series, ApplyResult]]) -> None:
-    out = tables()
-    for one in wanted:
-        show_patches(out, one)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("series", "tree", "linux", "applies"):
-        table.add_column(heading)
-    for label, release, one, result in rows:
-        table.add_row(Text(one.name), Text(label), Text(release), Text(_how(result)))
-    out.print(table)
-    for label, _, one, result in rows:
-        _explain(out, f"{one.name} on {label}", result)
-
-
-def _taken(series: Series) -> dict[str, Any]:
-    """What intake took, for --json: apply's own ``patches`` say what became of each."""
-    told = [{key: value for key, value in asdict(patch).items() if key != "diff"} for patch in series.patches]
-    return {"taken": told, "intake": asdict(series.intake) if series.intake else None}
-
-
-def _how(result: ApplyResult) -> str:
-    if result.status is not Status.PASSED:
-        return f"NO: {result.reason}"
-    moved = [o for p in result.patches for o in p.offsets]
-    return f"{result.method}" + (f", {len(moved)} hunk(s) moved by up to {max(map(abs, moved))} lines" if moved else "")
-
-
-def _explain(out: Console, name: str, result: ApplyResult) -> None:
-    for patch in result.patches:
-        if not patch.failures or patch.status is Status.PASSED:
-            continue
-        out.print(Text(f"\n{name}: {patch.subject}", style="bold"))
-        for failure in patch.failures:
-            out.print(Text(f"{failure.path}:{failure.line} {failure.header}\n  {failure.reason}"))
-            for title, text in (("the hunk wants", failure.wanted), ("the tree has", failure.found)):
-                if text:
-                    body = "\n".join(f"    {line}" for line in text.splitlines()[:12])
-                    out.print(Text(f"  {title}:\n{body}"))
+def get_tree(source: TreeCache, spec: str) -> Tree:
+    """One tree; says so where it has to be fetched."""
+    if source.will_fetch(spec):
+        say(f"fetching {spec} (about a minute, once)")
+    return source.get(spec)

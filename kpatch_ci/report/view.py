@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import CONTEXT_SWITCHES, COUNTERS, MIGRATIONS
 from kpatch_ci.report.clean import one_line
+from kpatch_ci.report.conflict import conflict
 from kpatch_ci.report.schema import ApplyDoc, ArchDoc, ClaimDoc, ComparisonDoc, Document, SeriesDoc
 
 MODE_NOTES = {
@@ -186,9 +187,6 @@ def hunks(apply: ApplyDoc) -> str:
     """The hunks that found no place, each with what it wanted and what is there; empty unless the series failed to apply."""
     if apply.status is Status.PASSED:
         return ""
-    lines: list[str] = []
-    for failure in (f for p in apply.patches if p.status is not Status.PASSED for f in p.failures):
-        lines += [f"{failure.path}:{failure.line}: {failure.reason}", failure.header, "wanted:"]
-        lines += [f"  {line}" for line in failure.wanted.splitlines()]
-        lines += ["found:", *(f"  {line}" for line in failure.found.splitlines())]
+    failures = [f for p in apply.patches if p.status is Status.FAILED for f in p.failures]
+    lines = [line for failure in failures for line in conflict(failure)]
     return "\n".join(lines)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from kpatch_ci.stats import signflip
 from kpatch_ci.stats.signflip import Floats
@@ -102,5 +101,7 @@ def _interval(effects: Floats, confidence: float) -> tuple[tuple[float, float] |
         if ends:
             return ends, "sign-flip" if n <= signflip.EXACT_UP_TO else "sign-flip (sampled)"
     mean = float(effects.mean())
+    from scipy import stats  # noqa: PLC0415 (a second to import, and `check` imports this module)
+
     half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * float(effects.std(ddof=1)) / math.sqrt(n)
     return (mean - half, mean + half), "Student t"
