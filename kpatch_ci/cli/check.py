@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kpatch_ci.cli.check_show import show
+from kpatch_ci.cli.check_show import say_kept, show
 from kpatch_ci.cli.mails import mail_options, series_asked_for
 from kpatch_ci.cli.options import DEFAULT_FILE, chosen, fuzz_option
 from kpatch_ci.cli.output import print_json, say, tables, verbosity
@@ -21,6 +21,7 @@ from kpatch_ci.pipeline.check import check_all
 from kpatch_ci.pipeline.run import load_all
 from kpatch_ci.pipeline.session import open_tools
 from kpatch_ci.series.base import SECONDS
+from kpatch_ci.series.worktree import keep as keep_worktree
 
 
 @click.command(name="check")
@@ -38,6 +39,12 @@ from kpatch_ci.series.base import SECONDS
     metavar="S",
     help=f"Search a tree's history for the series' base for at most S seconds; 0: not at all [{SECONDS:.0f}].",
 )
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Make DIR a git worktree of the tree with the series on it, the first conflict left in it. One series, one tree.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @verbosity
 def command(
@@ -51,6 +58,7 @@ def command(
     series: tuple[str, ...],
     fuzz: int,
     base_time: float,
+    keep: Path | None,
     as_json: bool,
 ) -> int:
     """Read patches, say what was taken, and whether and how it applies. Without MAILS: the series of pipeline.yaml.
@@ -82,6 +90,7 @@ def command(
       git show | ./kpatch-ci check -
       ./kpatch-ci check my.mbox -t ~/linux@v6.6 --fuzz 2
       ./kpatch-ci check --series stack-workqueue -t debian:5.10
+      ./kpatch-ci check --series stack-workqueue -t debian:5.10 --keep ~/port
     """
     asked = series_asked_for(mails, commits, repo, revision, trees)
     if asked and series:
@@ -89,12 +98,17 @@ def command(
     config = read_config(config_file, series)
     wanted = [asked[0]] if asked else list(load_all(config))
     specs = trees or ((asked and asked[1]) or config.tree,)
+    if keep and (len(wanted) != 1 or len(trees) > 1):
+        raise click.UsageError("--keep takes one series and one tree")
     places = [get_tree(source, spec) for source in [open_trees(config)] for spec in specs]
     rows = check_all(wanted, places, fuzz=fuzz, base_seconds=base_time, say=say)
     if as_json:
         print_json([row.document() for row in rows])
     else:
         show(tables(), wanted, rows)
+    if keep:
+        say(f"writing {places[0].label} to {keep} (a kernel takes about half a minute)")
+        say_kept(keep_worktree(wanted[0], places[0], keep, fuzz=fuzz), wanted[0], places[0])
     return 0 if all(row.result.status is Status.PASSED for row in rows) else 1
 
 

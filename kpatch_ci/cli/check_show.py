@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -10,12 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from kpatch_ci.cli.mails import show_patches
+from kpatch_ci.cli.output import say
 from kpatch_ci.model.base import BaseReport, Candidate
+from kpatch_ci.model.build import Tree
 from kpatch_ci.model.series import ApplyResult, HunkFailure, Placement, Series
 from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.check import Checked
 from kpatch_ci.report.clean import one_line
 from kpatch_ci.report.conflict import conflict
+from kpatch_ci.series.worktree import Kept
 
 
 def show(out: Console, series: Sequence[Series], rows: Sequence[Checked]) -> None:
@@ -134,3 +138,19 @@ def _fits(candidate: Candidate) -> str:
     origin = {"trailer": "named by the series, ", "tree": "the tree itself, ", "tried": "found by trying, "}
     where = "" if not candidate.differing else f" (not {', '.join(candidate.differing[:3])})"
     return f"{origin.get(candidate.source, '')}{files if candidate.wanted else 'no blob ids'}{where}; {candidate.fit or 'not tried'}"
+
+
+def say_kept(kept: Kept, series: Series, tree: Tree) -> None:
+    """Where the worktree is, what is to be resolved in it, and how to go on."""
+    place = shlex.quote(str(kept.directory))
+    say(f"{kept.directory}: {kept.applied} of {len(series.patches)} patches are commits in it")
+    if not kept.stopped_at:
+        say("nothing is left to resolve")
+        return
+    say(f"to resolve: `{one_line(kept.stopped_at)}`" + (f"; {kept.left} patches after it" if kept.left else ""))
+    for path in kept.marked:
+        say(f"  {path}: conflict markers")
+    for path in kept.rejected:
+        say(f"  {path}: the hunks that found no place; delete it when they are in")
+    say(f"then: git -C {place} add -A && git -C {place} am --continue")
+    say(f"then: ./kpatch-ci port {series.name} -t {tree.label} --from {place} --note 'what was adapted, and why'")

@@ -41,6 +41,7 @@ VERBS: dict[str, Verb] = {
     "run": Verb("kpatch_ci.cli.run", "The whole pipeline.yaml: apply, build, boot, measure, compare."),
     "try": Verb("kpatch_ci.cli.try_patch", "Test patches straight from files."),
     "check": Verb("kpatch_ci.cli.check", "Read patches and say whether and how they apply."),
+    "port": Verb("kpatch_ci.cli.port", "Write what was resolved for a tree as a port of a series."),
     "build": Verb("kpatch_ci.cli.build", "Build baseline and patched kernels."),
     "boot": Verb("kpatch_ci.cli.boot", "Boot a guest; --shell for a prompt in it."),
     "bench": Verb("kpatch_ci.cli.bench", "Measure one kernel, without a comparison."),

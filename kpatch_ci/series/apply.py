@@ -69,7 +69,7 @@ def apply_on(index: PrivateIndex, series: Series, tree: Tree, *, fuzz: int = 0) 
         if below.tree_id is None:
             return replace(below, reason=f"its baseline patches do not apply: {below.reason}")
         return apply_on(index, replace(series, base=None), replace(tree, tree_id=below.tree_id), fuzz=fuzz)
-    index.focus(_paths(series))
+    index.focus(touched(series))
     index.read(tree.tree_id)
     attempt = _put(index, series, tree, fuzz)
     empty = not attempt.reason and attempt.tree_id == tree.tree_id
@@ -84,12 +84,12 @@ def apply_on(index: PrivateIndex, series: Series, tree: Tree, *, fuzz: int = 0) 
     return ApplyResult(Status.PASSED, method, attempt.tree_id, attempt.patches, changed, fit=_FITS[method])
 
 
-def _paths(series: Series) -> set[str]:
-    """All that the series, its members and their ports name, before and after."""
+def touched(series: Series) -> set[str]:
+    """All files that the series, its members and their ports name, before and after."""
     groups = [series.patches, *series.ports.values()]
     parts = [part for group in groups for patch in group for part in sections(patch.diff)]
     names = {name for part in parts for name in (part.old, part.new) if name and not is_outside(name)}
-    return names.union(*(_paths(member) for member in series.members))
+    return names.union(*(touched(member) for member in series.members))
 
 
 def is_outside(path: str) -> bool:

@@ -195,6 +195,20 @@ def isolated(git_dir: Path) -> list[str]:
     return ["env", *variables, "git", "--literal-pathspecs", *settings, "-c", "log.showSignature=false"]
 
 
+def isolated_work(git_dir: Path | None, directory: Path | None) -> list[str]:
+    """The same for a command that works in a working tree of ours. git's identity is pinned; nobody's hooks run."""
+    environment = _environment(Path(), Path())
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        del environment[name]
+    for role in ("AUTHOR", "COMMITTER"):
+        environment |= {f"GIT_{role}_NAME": "kpatch-ci", f"GIT_{role}_EMAIL": "kpatch-ci@localhost"}
+    cleared = [word for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE") for word in ("-u", name)]
+    variables = [f"{name}={value}" for name, value in environment.items()]
+    settings = [word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}")]
+    place = ["-C", str(directory)] if directory else ["--git-dir", str(git_dir)]
+    return ["env", *cleared, *variables, "git", *place, *settings]
+
+
 def _bytes(output: str | bytes) -> bytes:
     return output.encode("utf-8", "surrogateescape") if isinstance(output, str) else output
 

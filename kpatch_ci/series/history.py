@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kpatch_ci.process import PIPE, Process
-from kpatch_ci.series.diff import unquote
 from kpatch_ci.series.gitindex import isolated
+from kpatch_ci.series.names import unquote
 
 _MARK, _FIELD = b"\x01", b"\x02"
 _FORMAT = "--format=%x01%H%x02%P%x02%ct%x02%an%x02%s"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kpatch_ci.model.series import Placement
 from kpatch_ci.series.fates import Fate, FileFate
@@ -86,6 +86,16 @@ def relocate(diff: bytes, parts: Sequence[Section], lines: Mapping[tuple[int, in
                 rows[hunk.row] = ranges.encode() + rows[hunk.row].partition(b" @@")[2]
             grown += hunk.new_count - hunk.old_count
     return b"".join(rows)
+
+
+def refuse(fates: Sequence[FileFate], verdict: Verdict) -> tuple[FileFate, ...]:
+    """The fates with hunks that went into the wrong function refused."""
+    return tuple(
+        replace(
+            file, hunks=tuple(replace(f, refused=f.refused or (i, f.hunk.number) in verdict.wrong) for f in file.hunks)
+        )
+        for i, file in enumerate(fates)
+    )
 
 
 def applicable(diff: bytes, fates: Sequence[FileFate]) -> bytes:
