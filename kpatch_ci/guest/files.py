@@ -88,6 +88,8 @@ def machine_slice(machine: Machine) -> dict[str, Any]:
     """What of a machine file a guest is a function of: all but the words for people, and what is off."""
     values = dataclasses.asdict(machine)
     del values["description"]
+    if not machine.real_time:
+        del values["accel"]
     if not machine.scales_frequency:
         for key in _WITHOUT_FREQUENCIES:
             del values[key]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests: boot once per arm and boot seed, keep the snapshot, resume it for each replicate."""
+"""Guests: boot once per arm and boot seed, keep the snapshot, resume it for each replicate. In real time: boot each afresh."""
 
 from __future__ import annotations
 
@@ -72,10 +72,9 @@ class Guests:
         """Digest of everything that a snapshot is a function of."""
         modules = [[m.name, m.parameters, m.digest] for m in guest_modules(build, machine)]
         has_dtb = machine.arch == "arm64"
-        argv = [
-            qemu.boot_argv(machine, boot_seed, dtb=has_dtb, qmp_fd=3),
-            qemu.resume_argv(machine, boot_seed, dtb=has_dtb),
-        ]
+        argv = [_boot_argv(machine, boot_seed, dtb=has_dtb)]
+        if not machine.real_time:
+            argv.append(qemu.resume_argv(machine, boot_seed, dtb=has_dtb))
         emulator = [self.tools.fingerprint, image.preload_digest, argv]
         inputs = [build.image_digest, modules, image.digest, machine_slice(machine), emulator, boot_seed]
         return digest([snapshot.KIND, STAGE_VERSION, *inputs])
@@ -89,7 +88,9 @@ class Guests:
         return digest(["replicate", STAGE_VERSION, boot.key, boot.said_digest, job])
 
     def find_boot(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int) -> BootResult | None:
-        """The boot, when it was made before. Does not hash the snapshot: the first replicate does."""
+        """The boot, when it was made before: never in real time. Does not hash the snapshot: the first replicate does."""
+        if machine.real_time:
+            return None
         key = self.boot_key(build, image, machine, boot_seed)
         artifact = snapshot.find(self.store, key)
         return snapshot.boot_result(artifact, build.arm, cached=True) if artifact else None
@@ -97,6 +98,7 @@ class Guests:
     def boot(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int, logs: Path) -> BootResult:
         """Boot, check and save a guest, or reuse one. A kernel that does not boot is a result.
 
+        In real time nothing is saved or reused: the guest has nothing to do, and ends. Its console goes to ``logs``.
         Raises InfrastructureError where this machine fails.
         """
         found = self.find_boot(build, image, machine, boot_seed)
@@ -113,16 +115,21 @@ class Guests:
             key=key,
             seconds=0.0,
             cached=False,
-            qemu_argv=tuple(qemu.boot_argv(machine, boot_seed, dtb=files.dtb is not None, qmp_fd=3)),
+            qemu_argv=tuple(_boot_argv(machine, boot_seed, dtb=files.dtb is not None)),
             reproduce=self._reproduce(files, machine, boot_seed),
         )
         with self._runner.work("boot-") as work:
-            ready = _readiness(work, machine, build)
-            ended = self._runner.boot(files, machine, boot_seed, work, timeout=self.boot_timeout, ready=ready)
+            if machine.real_time:
+                ended = self._fresh(files, build, machine, boot_seed, work, job="")
+            else:
+                ready = _readiness(work, machine, build)
+                ended = self._runner.boot(files, machine, boot_seed, work, timeout=self.boot_timeout, ready=ready)
             attempt = replace(attempt, seconds=round(ended.seconds, 2), facts=find_event(_text(work), "facts") or {})
+            log = logs / f"boot-{machine.arch}-{build.arm}-{boot_seed}.console.log"
             if ended.lost:
-                log = logs / f"boot-{machine.arch}-{build.arm}-{boot_seed}.console.log"
                 return _failed(attempt, ended.lost, build, machine, work=work, log=log)
+            if machine.real_time:
+                return _unsaved(attempt, _raw_run(work, ended, log), work=work, log=log)
             artifact = snapshot.keep(self.store, attempt, work)
         with self._lock:
             self._verified.add(key)
@@ -141,8 +148,16 @@ class Guests:
     ) -> RawRun:
         """Resume a boot's snapshot with a job. How the guest ended is a result; ``name`` is its log's.
 
-        A snapshot that was damaged since is booted again. Raises InfrastructureError where this machine fails.
+        In real time the guest is booted, and checked, anew. A snapshot that was damaged since is booted again.
+        Raises InfrastructureError where this machine fails.
         """
+        if machine.real_time:
+            files = self._files(build, image, machine)
+            with self._runner.work("run-") as work:
+                ended = self._fresh(files, build, machine, boot.boot_seed, work, job=job)
+                return replace(
+                    _raw_run(work, ended, logs / f"{name}.console.log"), said=_read(work / qemu.CONSOLE_FILE)
+                )
         saved = self._snapshot(boot, build, image, machine, logs)
         if saved is None:
             return RawRun(Status.ERROR, "", 0.0, "the snapshot was damaged, and the guest did not boot again")
@@ -161,6 +176,13 @@ class Guests:
         files = self._files(build, image, machine)
         with self._runner.work("plain-") as work:
             return self._runner.plain(files, machine, boot_seed, work, job=job)
+
+    def _fresh(
+        self, files: GuestFiles, build: BuildResult, machine: Machine, boot_seed: int, work: Path, *, job: str
+    ) -> Ended:
+        limits = {"boot_timeout": self.boot_timeout, "timeout": self.replicate_timeout}
+        ready = _readiness(work, machine, build)
+        return self._runner.fresh(files, machine, boot_seed, work, job=job, ready=ready, **limits)
 
     def _files(self, build: BuildResult, image: GuestImage, machine: Machine) -> GuestFiles:
         return make_files(build, image, machine, self.store, self.tools)
@@ -182,6 +204,11 @@ class Guests:
         argv = qemu.plain_argv(machine, boot_seed, dtb=files.dtb is not None)
         mounts = [*files.mounts(), (files.job, f"{qemu.WORK}/{qemu.JOB_FILE}")]
         return shlex.join(self.tools.argv(argv, mounts=mounts))
+
+
+def _boot_argv(machine: Machine, boot_seed: int, *, dtb: bool) -> list[str]:
+    argv = qemu.fresh_argv if machine.real_time else qemu.boot_argv
+    return argv(machine, boot_seed, dtb=dtb, qmp_fd=3)
 
 
 def _text(work: Path) -> str:
@@ -221,7 +248,10 @@ def _readiness(work: Path, machine: Machine, build: BuildResult) -> Callable[[],
 def _failed(
     attempt: BootResult, lost: str, build: BuildResult, machine: Machine, *, work: Path, log: Path
 ) -> BootResult:
-    end = find_event(_text(work), "end")
+    text = _text(work)
+    # In real time the guest goes on past its boot: what ended it counts then, whatever the agent still said.
+    past = machine.real_time and find_event(text, "ready") is not None
+    end = None if past else find_event(text, "end")
     return replace(
         attempt,
         differences=_differences(attempt.facts, machine, build) if attempt.facts else (),
@@ -229,6 +259,14 @@ def _failed(
         reason=f"the guest's agent failed: {end.get('reason')}" if end else lost,
         log_tail=tail(work / qemu.CONSOLE_FILE),
     )
+
+
+def _unsaved(attempt: BootResult, run: RawRun, *, work: Path, log: Path) -> BootResult:
+    """A boot in real time, whose guest went on to its end: the reason where it did not end well."""
+    console = _keep(work / qemu.CONSOLE_FILE, log)
+    if run.status is Status.PASSED:
+        return replace(attempt, status=Status.PASSED, console=console)
+    return replace(attempt, status=run.status, console=console, reason=run.reason, log_tail=run.log_tail)
 
 
 def _raw_run(work: Path, ended: Ended, log: Path) -> RawRun:

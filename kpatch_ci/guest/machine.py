@@ -11,7 +11,7 @@ import pydantic
 
 from kpatch_ci.model.arch import ARCHES
 from kpatch_ci.model.errors import UserError, UserErrors
-from kpatch_ci.model.machine import Cluster, Machine
+from kpatch_ci.model.machine import Accel, Cluster, Machine
 from kpatch_ci.store import yamlmodel
 from kpatch_ci.store.yamlmodel import Lines, Strict
 
@@ -79,6 +79,27 @@ class _ClusterFile(Strict):
     """In kHz; for all clusters or for none."""
 
 
+KernelArgs = tuple[Annotated[str, pydantic.Field(pattern=r"^\S+$")], ...]
+
+
+class _OnlyFile(Strict):
+    """What holds with one accelerator only: another CPU model, further kernel arguments (they go first) and properties."""
+
+    cpu: Annotated[str, pydantic.Field(min_length=1)] | None = None
+    kernel_args: KernelArgs = ()
+    properties: dict[str, str] = pydantic.Field(default_factory=dict)
+
+
+class _OnlyFiles(Strict):
+    deterministic: _OnlyFile = _OnlyFile()
+    tcg: _OnlyFile = _OnlyFile()
+    kvm: _OnlyFile = _OnlyFile()
+
+    def of(self, accel: Accel) -> _OnlyFile:
+        """The part for an accelerator."""
+        return {Accel.DETERMINISTIC: self.deterministic, Accel.TCG: self.tcg, Accel.KVM: self.kvm}[accel]
+
+
 class _MachineFile(Strict):
     name: Word
     description: str
@@ -88,8 +109,10 @@ class _MachineFile(Strict):
     memory_mib: Annotated[int, pydantic.Field(ge=64, le=65536)]
     clusters: Annotated[tuple[_ClusterFile, ...], pydantic.Field(min_length=1)]
     icount_shift: Annotated[int, pydantic.Field(ge=0, le=10)]
-    kernel_args: tuple[Annotated[str, pydantic.Field(pattern=r"^\S+$")], ...] = ()
+    kernel_args: KernelArgs = ()
     properties: dict[str, str] = pydantic.Field(default_factory=dict)
+    accel: Literal["deterministic", "tcg", "kvm"] = "deterministic"
+    only: _OnlyFiles = _OnlyFiles()
     policies: Literal["shared", "per-cpu"] = "shared"
     transition_latency_us: Annotated[int, pydantic.Field(ge=1, le=100_000)] = 10
     capacity_slows: bool = False
@@ -102,28 +125,34 @@ class _MachineFile(Strict):
         return value
 
 
-def load_machine(path: Path) -> Machine:
-    """The machine that a file describes. Raises UserErrors with every error and its line."""
+def load_machine(path: Path, accel: Accel | None = None) -> Machine:
+    """The machine that a file describes, with its own accelerator or with ``accel``.
+
+    Raises UserErrors with every error and its line.
+    """
     data, lines = yamlmodel.read(path)
     found = yamlmodel.validate(data, _MachineFile, lines)
-    checks = (_cpu_errors, _capacity_errors, _frequency_errors)
+    checks = (_cpu_errors, _capacity_errors, _frequency_errors, *((_accel_errors,) if accel is None else ()))
     errors = [*_name_errors(found, path, lines), *(error for check in checks for error in check(found, lines))]
     if errors:
         raise UserErrors(errors)
+    accel = accel or Accel(found.accel)
+    only = found.only.of(accel)
     return Machine(
         name=found.name,
         description=found.description.strip(),
         arch=found.arch,
         qemu_machine=found.qemu_machine,
-        cpu=found.cpu,
+        cpu=only.cpu or found.cpu,
         memory_mib=found.memory_mib,
         clusters=tuple(Cluster(c.name, tuple(sorted(c.cpus)), c.capacity, c.frequencies or ()) for c in found.clusters),
         icount_shift=found.icount_shift,
-        kernel_args=found.kernel_args,
-        properties=dict(found.properties),
+        kernel_args=(*only.kernel_args, *found.kernel_args),
+        properties={**found.properties, **only.properties},
         policies=found.policies,
         transition_latency_us=found.transition_latency_us,
         capacity_slows=found.capacity_slows,
+        accel=accel,
     )
 
 
@@ -136,6 +165,14 @@ def _name_errors(found: _MachineFile, path: Path, lines: Lines) -> list[UserErro
     if found.name == path.stem:
         return []
     return [UserError(f"name: '{found.name}' in {path.name}", where=lines.where(("name",)), expected=path.stem)]
+
+
+def _accel_errors(found: _MachineFile, lines: Lines) -> list[UserError]:
+    """Emulated frequencies are slow-downs counted in virtual time: nobody has measured what they come to in real time."""
+    if found.accel == Accel.DETERMINISTIC or not any(c.frequencies for c in found.clusters):
+        return []
+    what = f"{found.name} has frequencies, and accel is {found.accel}"
+    return [UserError(what, where=lines.where(("accel",)), expected="deterministic: they are emulated in virtual time")]
 
 
 def _cpu_errors(found: _MachineFile, lines: Lines) -> list[UserError]:

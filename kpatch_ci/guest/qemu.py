@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """QEMU's command line for a machine. Pure: everything in it is a path inside the sandbox, so it names nothing of this host.
 
-Virtual time: one thread executes all CPUs in turn (-icount), the clock counts instructions (clock=vm, sleep=off), and
+By default in virtual time: one thread executes all CPUs in turn (-icount), the clock counts instructions (clock=vm, sleep=off), and
 nothing completes on the host's clock: console and result channel are files, and there is no disk and no network. So a
-guest is a function of its files and its seed.
+guest is a function of its files and its seed. With ``accel: tcg`` or ``kvm`` its clock is the host's, and it is none.
 
 Boot and resume must agree in every device and in their order, or the snapshot does not fit.
 """
@@ -11,7 +11,7 @@ Boot and resume must agree in every device and in their order, or the snapshot d
 from __future__ import annotations
 
 from kpatch_ci.model.arch import ARCHES
-from kpatch_ci.model.machine import Machine
+from kpatch_ci.model.machine import Accel, Machine
 
 ROOT = "/kpci"
 KERNEL = f"{ROOT}/kernel"
@@ -44,10 +44,26 @@ def command_line(machine: Machine, boot_seed: int) -> str:
     )
 
 
+def accelerator_args(machine: Machine) -> list[str]:
+    """One accelerator, never a list for QEMU to fall back along: what is not there ends it."""
+    if machine.accel is Accel.KVM:
+        return ["-accel", "kvm"]
+    if machine.accel is Accel.TCG:
+        return ["-accel", "tcg,thread=multi"]
+    return ["-accel", "tcg", "-icount", f"shift={machine.icount_shift},sleep=off"]
+
+
+def accelerator(machine: Machine) -> str:
+    """The accelerator in words, for a fingerprint."""
+    if machine.real_time:
+        return {Accel.KVM: "kvm, real time", Accel.TCG: "tcg, a thread for each CPU, real time"}[machine.accel]
+    return f"tcg, icount shift={machine.icount_shift}, sleep=off"
+
+
 def base_args(machine: Machine, boot_seed: int, *, console: str) -> list[str]:
     """What a boot and its resumes have in common. ``console`` is the console's chardev, with id=con."""
     args = [ARCHES[machine.arch].qemu, "-name", "kpatch-ci,debug-threads=on", *topology_args(machine)]
-    args += ["-accel", "tcg", "-icount", f"shift={machine.icount_shift},sleep=off", "-seed", str(boot_seed)]
+    args += [*accelerator_args(machine), "-seed", str(boot_seed)]
     args += ["-rtc", "base=2024-01-01T00:00:00,clock=vm", "-nodefaults", "-display", "none", "-monitor", "none"]
     args += ["-chardev", console, "-serial", "chardev:con"]
     args += ["-chardev", f"file,id=res,path={WORK}/{RESULT_FILE}", "-device", "pci-serial,chardev=res"]
@@ -85,6 +101,17 @@ def resume_argv(machine: Machine, boot_seed: int, *, dtb: bool) -> list[str]:
     return [*args, "-global", "migration.announce-rounds=0", "-incoming", f"file:{SNAPSHOT}"]
 
 
+def fresh_argv(machine: Machine, boot_seed: int, *, dtb: bool, qmp_fd: int) -> list[str]:
+    """Boot, do the job and end, in one go and in real time: what the accelerators that keep no snapshot do.
+
+    The monitor is there to be asked which accelerator it is. The agent's watchdog, which stops a guest for its snapshot,
+    is let pass.
+    """
+    args = _with_dtb(base_args(machine, boot_seed, console=_file_console()), dtb)
+    monitor = ["-chardev", f"socket,id={QMP_ID},fd={qmp_fd}", "-mon", f"chardev={QMP_ID},mode=control"]
+    return [*args, "-action", "panic=shutdown", "-action", "watchdog=none", *monitor]
+
+
 def plain_argv(machine: Machine, boot_seed: int, *, dtb: bool, real_time: bool = False) -> list[str]:
     """Boot and do the job in one go, with the console on the terminal: for people; Ctrl-A X ends it.
 
@@ -93,6 +120,6 @@ def plain_argv(machine: Machine, boot_seed: int, *, dtb: bool, real_time: bool =
     console = "stdio,id=con,mux=on,signal=off"
     args = base_args(machine, boot_seed, console=console)
     args[args.index("-monitor") + 1] = "chardev:con"
-    if real_time:
+    if real_time and not machine.real_time:
         args[args.index("-icount") + 1] = f"shift={machine.icount_shift},sleep=on"
     return [*_with_dtb(args, dtb), "-action", "panic=none", "-action", "watchdog=none"]

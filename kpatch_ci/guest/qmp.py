@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Taking a snapshot over QEMU's monitor: wait until the guest pauses itself, save it, end QEMU."""
+"""QEMU's monitor: take a snapshot (wait until the guest pauses itself, save it, end QEMU), or ask for the accelerator."""
 
 from __future__ import annotations
 
@@ -35,6 +35,32 @@ def save_when_paused(channel: socket.socket, uri: str, *, check: Check, ready: C
     Raises InfrastructureError when QEMU does not answer or cannot save.
     """
     return asyncio.run(_save_when_paused(channel, uri, check, ready))
+
+
+def uses_kvm(channel: socket.socket, *, check: Check) -> bool | str:
+    """Whether QEMU runs its guest on KVM, or what ``check`` says first. It is asked once, and the monitor left then.
+
+    Raises InfrastructureError when QEMU does not answer.
+    """
+    return asyncio.run(_uses_kvm(channel, check))
+
+
+async def _uses_kvm(channel: socket.socket, check: Check) -> bool | str:
+    logging.getLogger("qemu.qmp").setLevel(logging.CRITICAL)
+    client = QMPClient()
+    try:
+        reason = await _checked(client.connect(channel), check)
+        if reason:
+            return reason
+        told: Any = await _command(client, "query-kvm", {})
+        return bool(told["enabled"])
+    except (QMPError, AssertionError) as error:
+        reason = await _last_word(check)
+        if reason:
+            return reason
+        raise InfrastructureError(f"QEMU's monitor does not answer: {error}") from error
+    finally:
+        await _disconnect(client)
 
 
 async def _save_when_paused(channel: socket.socket, uri: str, check: Check, ready: Check) -> str | None:

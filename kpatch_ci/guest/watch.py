@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kpatch_ci.guest.console import find_crash
+from kpatch_ci.guest.events import find_event
 from kpatch_ci.process import Process
 
 POLL = 0.05
@@ -77,6 +78,17 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def until_ready(process: Process, check: Callable[[], str | None], results: Path) -> str | None:
+    """Wait until the agent says that it is ready: None then, or what ``check`` says first. The guest runs on in both cases."""
+    while True:
+        ended = process.wait(POLL) is not None  # before the look: a guest may be ready and end between two looks
+        if results.exists() and find_event(results.read_text(errors="replace"), "ready"):
+            return None
+        reason = check()
+        if reason or ended:
+            return reason or "the guest ended before it was ready"
 
 
 def attend(process: Process, watch: Watch) -> str | None:

@@ -5,6 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Accel(StrEnum):
+    """What executes a guest's CPUs, and so what its clock is made of (docs/accelerators.md)."""
+
+    DETERMINISTIC = "deterministic"
+    """TCG, all CPUs in one thread, in virtual time."""
+    TCG = "tcg"
+    """TCG, a thread for each CPU, in real time."""
+    KVM = "kvm"
+    """The host's own CPUs, in real time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +53,18 @@ class Machine:
     """What the frequency driver says that a change takes. Governors change no more often than a multiple of it."""
     capacity_slows: bool = False
     """Whether CPUs of less than the full capacity are slowed at their highest frequency too."""
+    accel: Accel = Accel.DETERMINISTIC
+    """``cpu``, ``kernel_args`` and ``properties`` are those for it."""
 
     @property
     def cpus(self) -> int:
         """Number of CPUs."""
         return sum(len(c.cpus) for c in self.clusters)
+
+    @property
+    def real_time(self) -> bool:
+        """Whether the guest's clock is the host's: no two runs are alike then, and none is kept."""
+        return self.accel is not Accel.DETERMINISTIC
 
     @property
     def scales_frequency(self) -> bool:

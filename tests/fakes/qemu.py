@@ -11,7 +11,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,8 +56,14 @@ class FakeToolRoot(ToolRoot):
         words = [str(c) for c in command]
         for outside, inside in (*mounts, *write_mounts):
             words = [w.replace(inside, str(outside)) for w in words]
-        scenario = self.scenario.get("resume" if "-incoming" in words else "boot", "well")
+        scenario = self.scenario.get(_kind(words), "well")
         return [sys.executable, __file__, scenario, *words]
+
+
+def _kind(argv: Sequence[str]) -> str:
+    if "-incoming" in argv:
+        return "resume"
+    return "fresh" if "panic=shutdown" in argv else "boot"
 
 
 def _value(argv: list[str], start: str) -> str:
@@ -73,7 +79,11 @@ def _write(path: Path, *rows: str | Mapping[str, Any]) -> None:
         stream.writelines(row if isinstance(row, str) else json.dumps(row) + "\n" for row in rows)
 
 
-def _boot(argv: list[str], scenario: str) -> int:
+Send = Callable[[Mapping[str, Any]], None]
+
+
+def _monitor(argv: list[str], scenario: str) -> tuple[socket.socket, Send]:
+    """The monitor, its greeting said, and a console that has begun."""
     channel = socket.socket(fileno=int(_value(argv, "socket,id=qmp,fd=").rpartition("=")[2]))
 
     def send(value: Mapping[str, Any]) -> None:
@@ -84,6 +94,24 @@ def _boot(argv: list[str], scenario: str) -> int:
         time.sleep(60)
     send({"QMP": {"version": {"qemu": {"major": 10, "minor": 0, "micro": 13}, "package": ""}, "capabilities": []}})
     _write(_path(argv, "con"), "[    0.000000] Linux version 6.1.140\n")
+    return channel, send
+
+
+def _fresh(argv: list[str], scenario: str) -> int:
+    """Boots and does its job in one go; ``impostor``: on another accelerator than it was told."""
+    channel, send = _monitor(argv, scenario)
+    for request in _requests(channel):
+        kvm = ("kvm" in argv) is not (scenario == "impostor")
+        told = {"enabled": kvm, "present": True} if request["execute"] == "query-kvm" else {}
+        send({"return": told, **({"id": request["id"]} if "id" in request else {})})
+        if request["execute"] == "query-kvm":
+            break
+    _guest(argv, {"hang-job": "well", "panic": "well"}.get(scenario, scenario.removeprefix("boot-")))
+    return _job(argv, scenario.removesuffix("-job"), "")
+
+
+def _boot(argv: list[str], scenario: str) -> int:
+    channel, send = _monitor(argv, scenario)
     for request in _requests(channel):
         name = request["execute"]
         identity = {"id": request["id"]} if "id" in request else {}
@@ -138,12 +166,16 @@ def _guest(argv: list[str], scenario: str) -> None:
 
 
 def _resume(argv: list[str], scenario: str) -> int:
-    job = Path(_value(argv, "name=opt/kpatch-ci/job,file=").rpartition("file=")[2]).read_bytes()
     snapshot = Path(argv[argv.index("-incoming") + 1].removeprefix("file:")).read_bytes()
+    return _job(argv, scenario, snapshot[:5].decode())
+
+
+def _job(argv: list[str], scenario: str, snapshot: str) -> int:
+    job = Path(_value(argv, "name=opt/kpatch-ci/job,file=").rpartition("file=")[2]).read_bytes()
     _path(argv, "con").touch()
     text = job.rstrip(b"\0").decode()
     if scenario not in MEASURING:
-        _write(_path(argv, "res"), {"event": "job", "text": text, "bytes": len(job), "snapshot": snapshot[:5].decode()})
+        _write(_path(argv, "res"), {"event": "job", "text": text, "bytes": len(job), "snapshot": snapshot})
     if scenario == "panic":
         _write(_path(argv, "con"), CRASH)
         time.sleep(60)
@@ -183,7 +215,7 @@ def main(scenario: str, argv: list[str]) -> int:
     if scenario == "broken":
         print("qemu-system-x86_64: unsupported machine type", file=sys.stderr)  # noqa: T201
         return 1
-    return _resume(argv, scenario) if "-incoming" in argv else _boot(argv, scenario)
+    return {"resume": _resume, "fresh": _fresh, "boot": _boot}[_kind(argv)](argv, scenario)
 
 
 if __name__ == "__main__":

@@ -62,6 +62,11 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
+    return make_bench(tmp_path)
+
+
+def make_bench(tmp_path: Path) -> Bench:
+    """A build and an image below ``tmp_path``."""
     artifact = tmp_path / "build"
     (artifact / "modules").mkdir(parents=True)
     (artifact / "image").write_bytes(b"kernel")

@@ -9,7 +9,7 @@ import pytest
 
 from kpatch_ci.guest.machine import format_cpus, load_machine, machine_files, parse_cpus
 from kpatch_ci.model.errors import UserError
-from kpatch_ci.model.machine import Cluster
+from kpatch_ci.model.machine import Accel, Cluster
 
 QEMU = Path(__file__).parents[3] / "qemu"
 
@@ -49,6 +49,57 @@ def test_arm64_has_six_little_and_two_big_cpus() -> None:
         Cluster("big", (6, 7), 1024, (700000, 1100000, 1500000, 1900000, 2400000)),
     )
     assert (machine.policies, machine.transition_latency_us, machine.capacity_slows) == ("shared", 10, False)
+
+
+def test_the_project_boots_in_virtual_time_unless_told_otherwise() -> None:
+    for name in machine_files(QEMU):
+        assert load_machine(QEMU / f"{name}.yaml").accel is Accel.DETERMINISTIC
+    machine = load_machine(QEMU / "x86_64-8.yaml", Accel.KVM)
+    assert (machine.accel, machine.real_time) == (Accel.KVM, True)
+
+
+def test_what_only_virtual_time_needs_is_left_out_of_real_time() -> None:
+    virtual = load_machine(QEMU / "x86_64-8.yaml")
+    assert virtual.cpu == "qemu64,-arat,-rdrand,-rdseed"
+    assert virtual.kernel_args == ("noapictimer", "tsc=reliable", "cpu_init_udelay=0", "no_timer_check")
+    for accel in (Accel.TCG, Accel.KVM):
+        real = load_machine(QEMU / "x86_64-8.yaml", accel)
+        assert real.cpu == "qemu64,-rdrand,-rdseed"
+        assert real.kernel_args == ("tsc=reliable", "cpu_init_udelay=0", "no_timer_check")
+        assert real.properties == {}
+
+
+ONLY = """\
+accel: kvm
+kernel_args: [quiet]
+properties: {a.b: "1", c.d: "2"}
+only:
+  kvm: {cpu: host, kernel_args: [x=1], properties: {a.b: "3"}}
+  tcg: {kernel_args: [y=2]}
+"""
+
+
+def test_a_file_says_what_holds_with_one_accelerator_only(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD + ONLY)
+    kvm, tcg = load_machine(path), load_machine(path, Accel.TCG)
+    assert (kvm.accel, kvm.cpu, kvm.kernel_args) == (Accel.KVM, "host", ("x=1", "quiet"))
+    assert kvm.properties == {"a.b": "3", "c.d": "2"}
+    assert (tcg.accel, tcg.cpu, tcg.kernel_args) == (Accel.TCG, "cortex-a57", ("y=2", "quiet"))
+    assert tcg.properties == {"a.b": "1", "c.d": "2"}
+
+
+def test_an_unknown_accelerator_is_named_with_the_choices(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"small\.yaml:15: .*accel.*'deterministic', 'tcg' or 'kvm'"):
+        load_machine(written(tmp_path, GOOD + "accel: xen\n"))
+    with pytest.raises(UserError, match=r"small\.yaml:16: .*hvf"):
+        load_machine(written(tmp_path, GOOD + "only:\n  hvf: {cpu: host}\n"))
+
+
+def test_emulated_frequencies_want_virtual_time(tmp_path: Path) -> None:
+    scaled = GOOD.replace("    capacity: 400", "    capacity: 400\n    frequencies: [500000, 800000]")
+    scaled = scaled.replace("    capacity: 1024", "    capacity: 1024\n    frequencies: [500000, 800000]")
+    with pytest.raises(UserError, match=r"small\.yaml:17: small has frequencies, and accel is kvm"):
+        load_machine(written(tmp_path, scaled + "accel: kvm\n"))
 
 
 def test_x86_64_has_eight_equal_cpus_and_no_host_randomness() -> None:
