@@ -169,7 +169,7 @@ def _name_errors(found: _MachineFile, path: Path, lines: Lines) -> list[UserErro
 
 def _accel_errors(found: _MachineFile, lines: Lines) -> list[UserError]:
     """Emulated frequencies are slow-downs counted in virtual time: nobody has measured what they come to in real time."""
-    if found.accel == Accel.DETERMINISTIC or not any(c.frequencies for c in found.clusters):
+    if Accel(found.accel) is Accel.DETERMINISTIC or not any(c.frequencies for c in found.clusters):
         return []
     what = f"{found.name} has frequencies, and accel is {found.accel}"
     return [UserError(what, where=lines.where(("accel",)), expected="deterministic: they are emulated in virtual time")]

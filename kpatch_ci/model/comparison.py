@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Comparisons: what paired statistics say of one metric."""
+"""Comparisons: what statistics say of one metric."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Comparison:
     better: str
     mode: Mode
     seeds: tuple[Seed, ...]
-    baseline: tuple[float, ...]
-    """In seed order. For a primary figure: the geometric mean over cases."""
-    patched: tuple[float, ...]
+    baseline: tuple[float | None, ...]
+    """In seed order. For a primary figure: the geometric mean over cases. None (in tcg and kvm modes only): this arm has no sample."""
+    patched: tuple[float | None, ...]
     change_percent: float | None
     ci_percent: tuple[float, float] | None
     ci_method: str

@@ -15,7 +15,9 @@ import numpy as np
 from kpatch_ci.model.comparison import Comparison
 from kpatch_ci.model.status import Mode, Status, Verdict
 from kpatch_ci.model.workload import CONTEXT_SWITCHES, COUNTERS, MIGRATIONS, Metric, Seed, WorkloadPlan
+from kpatch_ci.stats import unpaired
 from kpatch_ci.stats.floor import Floor, migration_floor
+from kpatch_ci.stats.groups import Groups, make_groups, over_cases
 from kpatch_ci.stats.holm import holm
 from kpatch_ci.stats.paired import Estimate, estimate, from_log_ratios
 from kpatch_ci.stats.pairs import PATCHED, Dropped, Pairs, Replicates, describe, make_pairs, seeds_of
@@ -24,6 +26,8 @@ from kpatch_ci.stats.variance import boot_variance_share
 from kpatch_ci.stats.verdict import Thresholds, decide
 
 ALL_CASES = "all"
+UNPAIRED = frozenset({Mode.TCG, Mode.KVM})
+"""Modes in which a seed does not repeat a run: pairing gains nothing there."""
 Arms = tuple[Replicates, Replicates]
 """Baseline, patched."""
 
@@ -81,28 +85,65 @@ def _plan_drafts(
     seeds = seeds_of(plan.name, arms)
     modes = {r.mode for arm in arms for key, r in arm.items() if key[0] == plan.name}
     mode = next(iter(modes - {Mode.DETERMINISTIC}), Mode.DETERMINISTIC)
+    table = _Table(arch, arms, plan, seeds, mode, thresholds)
+    primary, of_case = (table.whole, table.groups) if modes and modes <= UNPAIRED else (table.all_pairs, table.pairs)
+    metrics = [(case.label, metric) for case in plan.cases for metric in (*own, *COUNTERS)]
+    return [primary(own[0]), *(of_case(case, metric) for case, metric in metrics)]
 
-    def draft(pairs: Pairs, metric: Metric, guess: Callable[[], Estimate]) -> _Draft:
-        primary = pairs.case == ALL_CASES
-        family = ("primary",) if primary else (arch, plan.name)
-        blank = replace(_blank(plan, metric, mode), case=pairs.case, primary=primary)
-        return _draft(blank, pairs, guess, plan.threshold_percent, family)
 
-    def of_case(case: str, metric: Metric) -> _Draft:
-        pairs = make_pairs(plan.name, case, metric, seeds, arms)
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """One workload's drafts on one architecture, paired (``all_pairs``, ``pairs``) or not (``whole``, ``groups``)."""
+
+    arch: str
+    arms: Arms
+    plan: WorkloadPlan
+    seeds: tuple[Seed, ...]
+    mode: Mode
+    thresholds: Thresholds
+
+    def all_pairs(self, metric: Metric) -> _Draft:
+        """The primary figure."""
+        each = [make_pairs(self.plan.name, case.label, metric, self.seeds, self.arms) for case in self.plan.cases]
+        together, effects = _over_cases(each, metric, self.seeds)
+        return self._draft(
+            together, metric, lambda: from_log_ratios(effects, metric.better, self.thresholds.confidence)
+        )
+
+    def pairs(self, case: str, metric: Metric) -> _Draft:
+        """One metric of one case."""
+        pairs = make_pairs(self.plan.name, case, metric, self.seeds, self.arms)
         baseline, patched = ([v[i] for v in pairs.values.values()] for i in (0, 1))
-        made = draft(pairs, metric, lambda: estimate(baseline, patched, metric.better, thresholds.confidence))
-        if metric != MIGRATIONS or made.estimate is None:
-            return made
-        switches = make_pairs(plan.name, case, CONTEXT_SWITCHES, seeds, arms)
-        return replace(made, floor=migration_floor(made.estimate, pairs.values, switches.values))
+        confidence = self.thresholds.confidence
+        made = self._draft(pairs, metric, lambda: estimate(baseline, patched, metric.better, confidence))
+        return self._floored(made, metric, pairs.values)
 
-    each = [make_pairs(plan.name, case.label, own[0], seeds, arms) for case in plan.cases]
-    together, effects = _over_cases(each, own[0], seeds)
-    return [
-        draft(together, own[0], lambda: from_log_ratios(effects, own[0].better, thresholds.confidence)),
-        *(of_case(case.label, metric) for case in plan.cases for metric in (*own, *COUNTERS)),
-    ]
+    def whole(self, metric: Metric) -> _Draft:
+        """The primary figure, unpaired."""
+        each = [make_groups(self.plan.name, case.label, metric, self.seeds, self.arms) for case in self.plan.cases]
+        together, logs = over_cases(ALL_CASES, each, self.seeds)
+        return self._draft(
+            together, metric, lambda: unpaired.from_logs(*logs, metric.better, self.thresholds.confidence)
+        )
+
+    def groups(self, case: str, metric: Metric) -> _Draft:
+        """One metric of one case, unpaired."""
+        groups = make_groups(self.plan.name, case, metric, self.seeds, self.arms)
+        confidence = self.thresholds.confidence
+        made = self._draft(groups, metric, lambda: unpaired.estimate(*groups.arms, metric.better, confidence))
+        return self._floored(made, metric, groups.complete)
+
+    def _draft(self, found: Pairs | Groups, metric: Metric, guess: Callable[[], Estimate]) -> _Draft:
+        primary = found.case == ALL_CASES
+        family = ("primary",) if primary else (self.arch, self.plan.name)
+        blank = replace(_blank(self.plan, metric, self.mode), case=found.case, primary=primary)
+        return _draft(blank, found, guess, self.plan.threshold_percent, family)
+
+    def _floored(self, made: _Draft, metric: Metric, values: Mapping[Seed, tuple[float, float]]) -> _Draft:
+        if metric != MIGRATIONS or made.estimate is None or not values:
+            return made
+        switches = make_pairs(self.plan.name, made.comparison.case, CONTEXT_SWITCHES, self.seeds, self.arms)
+        return replace(made, floor=migration_floor(made.estimate, values, switches.values))
 
 
 def _over_cases(cases: Sequence[Pairs], metric: Metric, seeds: Sequence[Seed]) -> tuple[Pairs, Floats]:
@@ -142,13 +183,13 @@ def _blank(plan: WorkloadPlan, metric: Metric, mode: Mode) -> Comparison:
 
 
 def _draft(
-    blank: Comparison, pairs: Pairs, guess: Callable[[], Estimate], threshold: float, family: tuple[str, ...]
+    blank: Comparison, pairs: Pairs | Groups, guess: Callable[[], Estimate], threshold: float, family: tuple[str, ...]
 ) -> _Draft:
     dropped = describe(pairs.dropped)
     if len(pairs.modes) > 1:
         reason = f"samples of unlike modes are not compared: {', '.join(sorted(pairs.modes))}"
         return _Draft(replace(blank, reason=reason), None, threshold, family, dropped)
-    if not pairs.values:
+    if not pairs.enough:
         verdict, reason = _nothing(pairs.dropped)
         return _Draft(replace(blank, verdict=verdict, reason=reason), None, threshold, family, dropped)
     found = guess()
@@ -163,7 +204,7 @@ def _draft(
         ci_percent=found.ci_percent,
         ci_method=found.ci_method,
         p_value=found.p_value,
-        boot_variance_share=boot_variance_share(found.effects, [s.boot for s in seeds]),
+        boot_variance_share=None if found.arms else boot_variance_share(found.effects, [s.boot for s in seeds]),
     )
     return _Draft(comparison, found, threshold, family, dropped)
 

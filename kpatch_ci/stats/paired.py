@@ -21,7 +21,10 @@ _LARGEST_LOG = 700.0
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What n pairs say. ``effects``: one a pair, positive where patched is better, on ``scale``."""
+    """What n pairs say. ``effects``: one a pair, positive where patched is better, on ``scale``.
+
+    Unpaired: what ``arms`` (baseline's and patched's number of samples) say; ``effects`` are all pairwise differences then.
+    """
 
     effects: tuple[float, ...]
     scale: str
@@ -30,11 +33,19 @@ class Estimate:
     ci_method: str
     p_value: float
     notes: tuple[str, ...] = ()
+    arms: tuple[int, int] | None = None
 
     @property
     def n(self) -> int:
         """Number of pairs."""
         return len(self.effects)
+
+    @property
+    def counted(self) -> str:
+        """How much was compared, in words."""
+        if self.arms:
+            return f"{self.arms[0]} and {self.arms[1]} runs"
+        return f"{self.n} seed" + "s" * (self.n > 1)
 
 
 def percent(log_change: float, better: str) -> float:

@@ -37,6 +37,11 @@ class Pairs:
     dropped: list[Dropped] = field(default_factory=list)
     modes: set[Mode] = field(default_factory=set)
 
+    @property
+    def enough(self) -> bool:
+        """Whether there is a pair."""
+        return bool(self.values)
+
 
 def seeds_of(workload: str, arms: Iterable[Replicates]) -> tuple[Seed, ...]:
     """Every seed that either arm has for a workload, in order."""
@@ -51,10 +56,10 @@ def make_pairs(
     for seed in seeds:
         both = [arm.get((workload, case, seed)) for arm in arms]
         pairs.modes |= {r.mode for r in both if r is not None}
-        faults = [_fault(r, metric) for r in both]
-        for arm, fault in zip((BASELINE, PATCHED), faults, strict=True):
-            if fault:
-                pairs.dropped.append(Dropped(case, seed, arm, *fault))
+        faults = [fault(r, metric) for r in both]
+        for arm, found in zip((BASELINE, PATCHED), faults, strict=True):
+            if found:
+                pairs.dropped.append(Dropped(case, seed, arm, *found))
                 break
         else:
             baseline, patched = (r.samples[metric.name] for r in both if r)
@@ -62,7 +67,7 @@ def make_pairs(
     return pairs
 
 
-def _fault(replicate: Replicate | None, metric: Metric) -> tuple[Status, str] | None:
+def fault(replicate: Replicate | None, metric: Metric) -> tuple[Status, str] | None:
     """Why a replicate gives no sample of ``metric``; None where it gives one."""
     if replicate is None:
         return Status.ERROR, "no run"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kpatch_ci.model.status import Verdict
-from kpatch_ci.stats import signflip
+from kpatch_ci.stats import ranksum, signflip
 from kpatch_ci.stats.floor import Floor
 from kpatch_ci.stats.paired import Estimate
 
@@ -53,7 +53,7 @@ def decide(
         word = "better" if change > 0 else "worse"
         return verdict, f"{abs(change):.2f} % {word}, {_span(ci)}{p}"
     if ci and not any(estimate.effects):
-        return Verdict.NO_CHANGE, f"all {estimate.n} pairs are equal"
+        return Verdict.NO_CHANGE, f"all {estimate.counted if estimate.arms else f'{estimate.n} pairs'} are equal"
     if ci and -threshold_percent < ci[0] and ci[1] < threshold_percent:
         return Verdict.NO_CHANGE, f"{_span(ci)}all of it within the threshold of {limit}"
     if significant:
@@ -65,12 +65,13 @@ def decide(
 
 
 def _not_significant(estimate: Estimate, p: str, alpha: float, limit: str, tests: int) -> str:
-    n, smallest = estimate.n, min(1.0, signflip.smallest_p(estimate.n) * tests)
+    arms = estimate.arms
+    smallest = min(1.0, (ranksum.smallest_p(*arms) if arms else signflip.smallest_p(estimate.n)) * tests)
     if smallest >= alpha:
-        seeds = f"{n} seed" + "s" * (n > 1)
-        needed = signflip.pairs_needed(alpha, tests)
+        needed = f"{ranksum.samples_needed(alpha, tests)} an arm" if arms else f"{signflip.pairs_needed(alpha, tests)}"
         over = f" with {tests} tests" if tests > 1 else ""
-        return f"{seeds} cannot give p below {smallest:.2g}{over}; alpha {alpha:g} needs {needed} or more; {_beyond(estimate.ci_percent)}"
+        least = f"{estimate.counted} cannot give p below {smallest:.2g}{over}"
+        return f"{least}; alpha {alpha:g} needs {needed} or more; {_beyond(estimate.ci_percent)}"
     return f"{p} is not below {alpha:g}, {_beyond(estimate.ci_percent)} (threshold {limit})"
 
 
