@@ -20,6 +20,7 @@ from kpatch_ci.cli.output import verbosity
 from kpatch_ci.cli.progress import LiveProgress, PlainProgress
 from kpatch_ci.config.load import DEFAULT_PROFILE, Config, Selection, load_config
 from kpatch_ci.kernel.build import default_jobs
+from kpatch_ci.model.machine import Accel
 from kpatch_ci.pipeline.run import new_run_id
 from kpatch_ci.series.onepatch import MAX_FUZZ
 
@@ -38,7 +39,7 @@ fuzz_option = click.option(
 
 
 def selection(function: F) -> F:
-    """-c, --tree, --series, --fuzz, --arch, --workload, --seeds, --profile/--quick, --jobs."""
+    """-c, --tree, --series, --fuzz, --arch, --workload, --seeds, --profile/--quick, --accel, --jobs."""
     for decorate in (
         click.option(
             "-c", "--config", "config_file", type=click.Path(path_type=Path), help="Pipeline file [pipeline.yaml]."
@@ -53,6 +54,11 @@ def selection(function: F) -> F:
         click.option("--workload", multiple=True, metavar="NAME", help="Only this workload. Repeatable."),
         click.option("--seeds", type=int, metavar="N", help="This many seeds instead of boots x runs of the file."),
         click.option("--profile", metavar="NAME", help="A profile of the file."),
+        click.option(
+            "--accel",
+            type=click.Choice([str(a) for a in Accel]),
+            help="What executes the guests, instead of the machine files' `accel` (docs/accelerators.md).",
+        ),
         click.option("--quick", is_flag=True, help="Same as --profile quick: for people who wait."),
         click.option("-j", "--jobs", type=click.IntRange(1, 1024), default=default_jobs, help="CPUs to use [all]."),
         verbosity,
@@ -78,6 +84,7 @@ def chosen(options: dict[str, Any]) -> Config:
             tree=options["tree"],
             variants=options.get("variants", False),
             fuzz=options["fuzz"],
+            accel=Accel(options["accel"]) if options.get("accel") else None,
         ),
     )
 

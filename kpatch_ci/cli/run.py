@@ -16,7 +16,7 @@ from kpatch_ci.cli.output import say
 from kpatch_ci.config.load import Config
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.series import Series
-from kpatch_ci.model.status import Status
+from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.pipeline.run import load_all, run
 from kpatch_ci.pipeline.session import open_session
 from kpatch_ci.report.terminal import print_failures, verdict_table
@@ -44,6 +44,7 @@ def command(output: Path | None, as_json: bool, **options: Any) -> int:
       ./kpatch-ci run --series wakeup-gran --arch arm64
       ./kpatch-ci run --series wakeup-gran --variants    also switched off: the feature's effect, the code's cost
       ./kpatch-ci run -t ~/linux@v6.1 --workload hackbench
+      ./kpatch-ci run --accel kvm --arch x86_64          on real CPUs, in real time (docs/accelerators.md)
     """
     config = chosen(options)
     return perform(config, load_all(config), jobs=options["jobs"], output=output, as_json=as_json)
@@ -78,6 +79,8 @@ def show(result: RunResult, directory: Path, out: Console) -> None:
         if reused and measured
         else f"{sum(not s.cached for s in result.stages)} stages ran (`explain`)"
     )
+    if result.mode in (Mode.TCG, Mode.KVM):
+        out.print(f"mode {result.mode}: this host's real time; no sample is kept, the same command measures again")
     out.print(
         f"{result.status}: {len(result.series)} series in {result.seconds:.0f} s; {done}", markup=False, highlight=False
     )

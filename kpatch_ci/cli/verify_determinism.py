@@ -18,6 +18,7 @@ from kpatch_ci.cli.options import chosen, output_directory, progress, selection,
 from kpatch_ci.cli.output import print_json, say, tables
 from kpatch_ci.config.load import Config
 from kpatch_ci.host.load import busy, overload
+from kpatch_ci.model.errors import UserError
 from kpatch_ci.model.status import Mode
 from kpatch_ci.pipeline.determinism import Finding
 from kpatch_ci.pipeline.repeat import BootPair, Subject, Verified, verify
@@ -78,6 +79,10 @@ def command(*, repeats: int, load: bool, all_cases: bool, output: Path | None, a
 def narrowed(options: dict[str, Any], all_cases: bool) -> Config:
     """The configuration, with each workload's first case only unless ``all_cases``. Raises UserError."""
     config = chosen(options)
+    for machine in config.machines:
+        if machine.real_time:
+            what = f"{machine.name} runs in real time ({machine.accel}): no two of its replicates are alike"
+            raise UserError(what, where="--accel", expected="deterministic: that is what is verified")
     if all_cases:
         return config
     return dataclasses.replace(

@@ -7,11 +7,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kpatch_ci.config.accel import check_accelerators
 from kpatch_ci.config.entries import SeriesEntry, choices, narrow_series
 from kpatch_ci.config.schema import PipelineFile, Timeouts, Value
 from kpatch_ci.guest.machine import load_machine, machine_files
 from kpatch_ci.model.errors import UserError, UserErrors
-from kpatch_ci.model.machine import Machine
+from kpatch_ci.model.machine import Accel, Machine
 from kpatch_ci.model.workload import Case, Seed, WorkloadPlan
 from kpatch_ci.series.folder import folder_variants
 from kpatch_ci.series.variants import SEPARATOR
@@ -34,6 +35,8 @@ class Selection:
     seeds: int | None = None
     profile: str = DEFAULT_PROFILE
     tree: str | None = None
+    accel: Accel | None = None
+    """Instead of the machines' own."""
     variants: bool = False
     """All variants of the chosen series too."""
     fuzz: int = 0
@@ -74,7 +77,7 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
     """Read pipeline.yaml and narrow it. Raises UserErrors: of the file first, then of the selection."""
     data, lines = read(path)
     model = validate(data, PipelineFile, lines)
-    checker = _Checker(model, lines, path.absolute().parent)
+    checker = _Checker(model, lines, path.absolute().parent, selection.accel)
     for name, changes in model.profiles.items():
         if changes.machines and name != selection.profile:
             checker.machines(changes.machines, ("profiles", name, "machines"))
@@ -88,6 +91,8 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
     plans = checker.plans(selection.profile)
     checker.raise_all()
     seeds = _seeds(model, selection)
+    narrowed = _narrow_machines(machines, selection.arches)
+    check_accelerators(narrowed, checker.root / "qemu", selection.accel)
     return Config(
         path=path,
         root=checker.root,
@@ -96,7 +101,7 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
         series=narrow_series(
             entries, checker.all_entries(), selection.series, selection.workloads, variants=selection.variants
         ),
-        machines=_narrow_machines(machines, selection.arches),
+        machines=narrowed,
         kconfig=model.kconfig,
         tools=model.tools,
         archives=(model.archives.main, model.archives.security) if model.archives else None,
@@ -135,8 +140,8 @@ def _seeds(model: PipelineFile, selection: Selection) -> tuple[Seed, ...]:
 class _Checker:
     """What the schema cannot know: names that must exist beside the file. Collects errors."""
 
-    def __init__(self, model: PipelineFile, lines: Lines, root: Path) -> None:
-        self.model, self.lines, self.root = model, lines, root
+    def __init__(self, model: PipelineFile, lines: Lines, root: Path, accel: Accel | None = None) -> None:
+        self.model, self.lines, self.root, self.accel = model, lines, root, accel
         self.errors: list[UserError] = []
 
     def series_names(self) -> list[str]:
@@ -195,11 +200,14 @@ class _Checker:
     def machines(self, names: Collection[str], loc: Loc) -> list[Machine]:
         known = machine_files(self.root / "qemu")
         self.names("machines", names, known, "a file of qemu/", loc)
-        found = [m for n in names if n in known for m in self._try(load_machine, self.root / "qemu" / f"{n}.yaml")]
+        found = [m for n in names if n in known for m in self._try(self._machine, self.root / "qemu" / f"{n}.yaml")]
         arches = [m.arch for m in found]
         for arch in sorted({a for a in arches if arches.count(a) > 1}):
             self._add(f"machines: two are of {arch}", loc, "one machine an architecture")
         return found
+
+    def _machine(self, path: Path) -> Machine:
+        return load_machine(path, self.accel)
 
     def _try(self, function: Callable[[Path], Machine], path: Path) -> list[Machine]:
         try:

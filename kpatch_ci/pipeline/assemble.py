@@ -8,6 +8,7 @@ from typing import Any
 
 from kpatch_ci.config.load import Config
 from kpatch_ci.guest.console import find_warnings
+from kpatch_ci.guest.qemu import accelerator
 from kpatch_ci.kernel.diagnostics import introduced
 from kpatch_ci.kernel.kconfig import parse_config
 from kpatch_ci.kernel.outputs import config_changes
@@ -248,7 +249,7 @@ def fingerprint(config: Config, values: Values, tools: Mapping[str, str], extra:
             "baseline_image": builds[BASELINE].image_digest if BASELINE in builds else "",
             "guest_image": getattr(image, "digest", ""),
             "qemu_argv": list(boot.qemu_argv) if boot else [],
-            "accelerator": f"tcg, icount shift={machine.icount_shift}, sleep=off",
+            "accelerator": accelerator(machine),
         }
     return {
         "qemu": tools.get("qemu-system-x86", ""),

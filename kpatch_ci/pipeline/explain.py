@@ -12,7 +12,7 @@ from kpatch_ci.model.build import BuildResult, Tree
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.result import StageTime
 from kpatch_ci.model.series import ApplyResult
-from kpatch_ci.model.status import Status
+from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import Replicate
 from kpatch_ci.pipeline.engine import Node
 from kpatch_ci.pipeline.memo import Memo
@@ -71,6 +71,8 @@ class Recorder:
         why = f"{cached} of {len(runs)} reused, {len(runs) - cached} measured" + (
             "" if passed == len(runs) else f", {passed} passed"
         )
+        if any(r.mode in (Mode.TCG, Mode.KVM) for r in runs):
+            why += "; in real time nothing is kept or reused"
         seconds = round(sum(r.seconds for r in runs if not r.cached), 2)
         return StageTime(
             name, digest(sorted(str(r.seed) for r in runs))[:16], cached == len(runs), seconds, why, status

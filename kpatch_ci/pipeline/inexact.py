@@ -19,7 +19,9 @@ KIND = "inexact"
 
 
 def mode_of(store: ArtifactStore, tools: ToolRoot, image: GuestImage, machine: Machine, workload: str) -> Mode:
-    """Deterministic, unless repeats were seen to differ."""
+    """Deterministic, unless repeats were seen to differ; in real time the accelerator's own."""
+    if machine.real_time:
+        return Mode(machine.accel)
     seen = store.get(KIND, _key(tools, image, machine, workload))
     return Mode.VIRTUAL_TIME if seen else Mode.DETERMINISTIC
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from kpatch_ci.model.series import BASELINE, Arm, Series
 from kpatch_ci.model.workload import WorkloadPlan
 from kpatch_ci.pipeline.engine import Node
+from kpatch_ci.pipeline.live import alone, interleaved, proven
 from kpatch_ci.pipeline.stages import Stages, boot_nodes
 
 
@@ -34,19 +35,24 @@ def plan(stages: Stages, series: Sequence[Series], depth: Depth = FULL, *, basel
     applied = {one.patched_kernel: one for one in (*(s.base for s in series if s.base), *series)}
     nodes = [stages.apply(one) for one in applied.values()]
     measured = _measured(series, config.workloads, baseline=baseline)
+    live: list[Node] = []
     for machine in config.machines:
         nodes.append(stages.build_baseline(machine.arch))
         nodes += [stages.build_patched(machine.arch, kernel) for kernel in applied]
         if not depth.boots:
             continue
         nodes.append(stages.image(machine.arch))
-        for kernel in dict.fromkeys(arm.kernel for arm in measured):
-            nodes += boot_nodes(stages, machine, kernel, config.seeds)
+        kernels = dict.fromkeys(arm.kernel for arm in measured)
+        boots = [boot for kernel in kernels for boot in boot_nodes(stages, machine, kernel, config.seeds)]
+        nodes += proven(stages, machine, boots)
         if not depth.replicates:
+            continue
+        if machine.real_time:
+            live += interleaved(stages, machine, measured, config.workloads, config.seeds)
             continue
         for arm, plans in measured.items():
             nodes += [node for one in plans for node in stages.replicates(machine, arm, one, config.seeds)]
-    return nodes
+    return alone(nodes, live)
 
 
 def _measured(

@@ -126,7 +126,7 @@ def run(
         started=now.isoformat(timespec="seconds"),
         seconds=round(time.monotonic() - began, 1),
         profile=config.profile or DEFAULT_PROFILE,
-        mode=_mode(outcome.values),
+        mode=_mode(config, outcome.values),
         tree=describe_tree(session),
         fingerprint=fingerprint(config, outcome.values, session.tools.versions, extra),
         series=assemble(config, series, outcome.values, command),
@@ -136,9 +136,10 @@ def run(
     )
 
 
-def _mode(values: Values) -> Mode:
-    """Deterministic when every replicate is."""
+def _mode(config: Config, values: Values) -> Mode:
+    """Deterministic when every replicate is, and every machine is meant to be."""
     modes = [value.mode for value in values.values() if isinstance(value, Replicate)]
+    modes += [Mode(machine.accel) for machine in config.machines]
     return next((mode for mode in modes if mode is not Mode.DETERMINISTIC), Mode.DETERMINISTIC)
 
 

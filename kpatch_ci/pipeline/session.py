@@ -15,6 +15,7 @@ from kpatch_ci.host.install import ensure
 from kpatch_ci.kernel.build import Builder
 from kpatch_ci.kernel.source import TreeCache
 from kpatch_ci.model.build import Tree
+from kpatch_ci.pipeline.accelerators import prove_accelerators
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.cache import cache_root, use_cache
 
@@ -81,6 +82,7 @@ def open_session(config: Config, *, jobs: int, logs: Path, say: Say) -> Session:
     """Everything that a run needs before its first stage. Raises UserError or InfrastructureError."""
     chosen = Archives(config.archives[0], config.archives[1]) if config.archives else None
     cache, tools, archives = open_tools(config.tools, chosen, say)
+    prove_accelerators(config.machines, tools, say)
     trees = TreeCache(cache, tools, archives)
     if trees.will_fetch(config.tree):
         say(f"fetching {config.tree} and importing it into git (about a minute, once)")

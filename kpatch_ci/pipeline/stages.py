@@ -31,6 +31,7 @@ from kpatch_ci.pipeline.session import Session
 from kpatch_ci.series.apply import apply_series
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.atomic import require_space
+from kpatch_ci.workloads.cases import in_real_time
 from kpatch_ci.workloads.events import parse_events
 from kpatch_ci.workloads.job import switch_off, workload_job
 from kpatch_ci.workloads.table import WORKLOADS
@@ -180,6 +181,8 @@ class Stages:
 
     def _replicate(self, machine: Machine, arm: Arm, plan: WorkloadPlan, case: Case, seed: Seed) -> Node:
         arch = machine.arch
+        if machine.real_time:
+            case = in_real_time(WORKLOADS[plan.kind], case)
         names = (build_name(arch, arm.kernel), image_name(arch), boot_name(arch, arm.kernel, seed.boot))
         one = _One(self, machine, arm, plan, case, seed, self.job(arm, plan, case, seed))
         name = run_name(arch, arm, plan.name, case.label, seed)
@@ -265,7 +268,8 @@ class _One:
         return parse_events(text, WORKLOADS[self.plan.kind], self.case, self.seed, mode, self.plan.name)
 
     def _unmeasured(self, status: Status, reason: str) -> Replicate:
-        return Replicate(self.plan.name, self.case.label, self.seed, status, Mode.DETERMINISTIC, reason=reason)
+        mode = Mode(self.machine.accel)
+        return Replicate(self.plan.name, self.case.label, self.seed, status, mode, reason=reason)
 
 
 def _usable(build: BuildResult | None) -> BuildResult | None:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kpatch_ci.model.errors import UserError
 from kpatch_ci.model.status import Mode
 from kpatch_ci.report.clean import one_line
 from kpatch_ci.report.schema import ComparisonDoc, Document
-from kpatch_ci.report.view import every_arch, figure, mean, percent
+from kpatch_ci.report.view import UNPAIRED, every_arch, figure, mean, percent
 
 Key = tuple[str, str, str, str, str]
 ABSENT = "(absent)"
@@ -83,8 +84,12 @@ class DocumentDiff:
 
 
 def compare_documents(a: Document, b: Document) -> DocumentDiff:
-    """Every (series, arch, workload, case, metric) of either document, and every input in which they differ. Pure."""
+    """Every (series, arch, workload, case, metric) of either document, and every input in which they differ. Pure.
+
+    Raises UserError where both have figures of one architecture that were measured by unlike accelerators.
+    """
     rows_a, rows_b = _rows(a), _rows(b)
+    _refuse_unlike_accelerators(rows_a, rows_b)
     keys = dict.fromkeys((*rows_a, *rows_b))
     rows = tuple(
         RowDifference(*k, _identical(rows_a.get(k), rows_b.get(k)), rows_a.get(k), rows_b.get(k)) for k in keys
@@ -144,6 +149,17 @@ def _row_text(row: RowDifference, name_a: str, name_b: str) -> list[str]:
 def _rows(document: Document) -> dict[Key, ComparisonDoc]:
     pairs = ((name, arch, c) for name, arch in every_arch(document) for c in arch.comparisons)
     return {(name, arch.arch, c.workload, c.case, c.metric): c for name, arch, c in pairs}
+
+
+def _refuse_unlike_accelerators(a: Mapping[Key, ComparisonDoc], b: Mapping[Key, ComparisonDoc]) -> None:
+    """Instructions counted, instructions emulated and a real CPU's seconds are three things."""
+    for key in a.keys() & b.keys():
+        modes = {Mode(a[key].mode), Mode(b[key].mode)}
+        if len(modes) > 1 and modes & UNPAIRED:
+            what = (
+                f"{key[1]} was measured by unlike accelerators: {a[key].mode} in the first, {b[key].mode} in the second"
+            )
+            raise UserError(what, expected="two results of one accelerator: other figures say nothing of each other")
 
 
 def _identical(a: ComparisonDoc | None, b: ComparisonDoc | None) -> bool:

@@ -6,19 +6,19 @@ from __future__ import annotations
 import re
 
 from kpatch_ci.model.result import RunResult
-from kpatch_ci.model.status import Mode, Status
+from kpatch_ci.model.status import Status
 from kpatch_ci.report.clean import one_line, tail
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import Failure, arch_failures, failures
 from kpatch_ci.report.schema import ArchDoc, Document
 from kpatch_ci.report.view import (
-    MODE_NOTES,
     SIGN_NOTE,
     cases,
     change,
     claims,
     every_arch,
     interval,
+    mode_notes,
     percent,
     primaries,
     probability,
@@ -42,7 +42,7 @@ def to_markdown(source: RunResult | Document) -> str:
         lines += _failure(failure)
     lines += _claims(document)
     lines += _details(document)
-    lines += [f"*{MODE_NOTES[Mode(document.mode)]}*", ""]
+    lines += [line for note in mode_notes(document) for line in (f"*{note}*", "")]
     if document.command:
         lines += ["Reproduce:", "", *_fence([one_line(document.command)])]
     return "\n".join(lines) + "\n"

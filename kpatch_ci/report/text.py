@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from kpatch_ci.model.result import RunResult
-from kpatch_ci.model.status import Mode, Status
+from kpatch_ci.model.status import Status
 from kpatch_ci.report.clean import folded, one_line, plain_ascii, quoted
 from kpatch_ci.report.diff import flatten
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import Failure, failures
 from kpatch_ci.report.schema import ArchDoc, ArmBootDoc, BuildDoc, ComparisonDoc, Document, SeriesDoc
 from kpatch_ci.report.view import (
-    MODE_NOTES,
     SIGN_NOTE,
     applied,
     cases,
@@ -24,9 +23,11 @@ from kpatch_ci.report.view import (
     interval,
     mean,
     migration_rates,
+    mode_notes,
     percent,
     primaries,
     probability,
+    sample_count,
     workloads,
 )
 
@@ -138,7 +139,7 @@ def _tables(arch: ArchDoc, document: Document) -> list[str]:
             c = rows[0]
             lines += [
                 "",
-                *_fold(f"{name}: {c.metric} ({c.unit}), {c.better} is better, {len(c.seeds)} pairs{limit}", "", "  "),
+                *_fold(f"{name}: {c.metric} ({c.unit}), {c.better} is better, {sample_count(c)}{limit}", "", "  "),
                 _HEAD,
             ]
             lines += [line for row in rows for line in _row(row.case, row)]
@@ -176,7 +177,7 @@ def _failures(found: list[Failure]) -> list[str]:
 
 
 def _footer(document: Document) -> list[str]:
-    lines = ["-" * WIDTH, *_fold(SIGN_NOTE), *_fold(MODE_NOTES[Mode(document.mode)]), ""]
+    lines = ["-" * WIDTH, *_fold(SIGN_NOTE), *(line for note in mode_notes(document) for line in _fold(note)), ""]
     lines += ["Fingerprint"]
     for key, value in flatten(document.fingerprint).items():
         lines += _fold(f"{key}: {value}", "  ", "      ")

@@ -22,14 +22,38 @@ MODE_NOTES = {
         "Virtual time: the guest's clock counts retired instructions, but runs are not reproduced byte for byte. It has no cache,"
         " TLB or branch model, and all vCPUs share one instruction stream."
     ),
-    Mode.TCG: "Emulated CPUs against the host's clock: figures depend on the host and its load; there is no cache, TLB or branch model.",
-    Mode.KVM: "The host's own CPUs (KVM): figures depend on the host, its load and its frequency scaling.",
+    Mode.TCG: (
+        "Emulated CPUs (TCG) in the host's real time: figures depend on this host, on its load, and on how fast it emulates which"
+        " instruction; there is no cache, TLB or branch model. Each run is a boot of its own; the arms are compared unpaired."
+    ),
+    Mode.KVM: (
+        "The host's own CPUs (KVM) in real time: figures depend on this host, its load and its frequency scaling. Each run is a boot"
+        " of its own; the arms are compared unpaired."
+    ),
 }
 """What a mode's figures are worth; printed beside them."""
+
+UNPAIRED = frozenset({Mode.TCG, Mode.KVM})
+"""Modes in which samples are the host's real time."""
 
 SIGN_NOTE = "A positive change means that patched is better, whatever the metric's direction."
 BAD = (Status.FAILED, Status.ERROR)
 _COUNTER_NAMES = frozenset(m.name for m in COUNTERS)
+
+
+def mode_notes(document: Document) -> list[str]:
+    """What the figures are worth, one text a mode: architectures may have been measured in several."""
+    modes = dict.fromkeys([document.mode, *(c.mode for _, arch in every_arch(document) for c in arch.comparisons)])
+    notes = [MODE_NOTES[Mode(mode)] for mode in modes]
+    return notes if len(notes) == 1 else [f"{mode}: {note}" for mode, note in zip(modes, notes, strict=True)]
+
+
+def sample_count(comparison: ComparisonDoc) -> str:
+    """How much was compared: ``12 pairs``, or by arm where there are none."""
+    if Mode(comparison.mode) not in UNPAIRED:
+        return f"{len(comparison.seeds)} pairs"
+    baseline, patched = (sum(v is not None for v in values) for values in (comparison.baseline, comparison.patched))
+    return f"{baseline} and {patched} runs"
 
 
 def workloads(arches: Iterable[ArchDoc]) -> list[str]:

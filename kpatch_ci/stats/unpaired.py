@@ -72,7 +72,8 @@ def _estimate(
 ) -> Estimate:
     shifts = np.sort(np.subtract.outer(p, b), axis=None)
     ends, method = _interval(b, p, shifts, confidence)
-    kind = "exact" if ranksum.is_exact(len(b), len(p)) else "asymptotic"
+    if not ranksum.is_exact(len(b), len(p)):
+        notes = ("p and interval from the rank sum's normal approximation", *notes)
     return Estimate(
         effects=tuple(float(s) for s in shifts),
         scale=scale,
@@ -80,7 +81,7 @@ def _estimate(
         ci_percent=(to_percent(ends[0]), to_percent(ends[1])) if ends else None,
         ci_method=f"{method} of {scale}s" if ends else "none",
         p_value=ranksum.p_value(b, p),
-        notes=(f"{kind} rank-sum test", *notes),
+        notes=notes,
         arms=(len(b), len(p)),
     )
 
@@ -89,7 +90,7 @@ def _interval(b: Floats, p: Floats, shifts: Floats, confidence: float) -> tuple[
     m, n = len(b), len(p)
     k = ranksum.rank_of_end(m, n, confidence)
     if k:
-        method = "Hodges-Lehmann" if ranksum.is_exact(m, n) else "Hodges-Lehmann (asymptotic)"
+        method = f"Hodges-Lehmann ({'exact' if ranksum.is_exact(m, n) else 'asymptotic'} rank sum)"
         return (float(shifts[k - 1]), float(shifts[len(shifts) - k])), method
     if min(m, n) < 2:
         return None, ""

@@ -7,6 +7,7 @@ import difflib
 import itertools
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from kpatch_ci.model.errors import UserError, UserErrors
 from kpatch_ci.model.workload import Case, Scalar
@@ -54,6 +55,11 @@ def make_case(kind: str, raw: Mapping[str, object], where: Where = nowhere) -> C
     except ValueError as e:
         raise UserError(f"{kind}: {e}", where=where("")) from None
     return _case(workload, values, given)
+
+
+def in_real_time(workload: Workload, case: Case) -> Case:
+    """The case as it runs where the guest's clock is the host's. Its label stays."""
+    return replace(case, params=tuple((key, workload.real_time.get(key, value)) for key, value in case.params))
 
 
 def expand(kind: str, raw: Mapping[str, object], where: Where = nowhere) -> tuple[Case, ...]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kpatch_ci.model.workload import Case, Metric, Scalar
@@ -93,6 +93,7 @@ class Workload:
     ``steps``: the directives of one run; exactly one of them is ``run``.
     ``parse``: output of the ``run`` step (stdout and stderr) -> metric name -> value; raises ParseError.
     ``complete``: given values and defaults -> the derived values to add; raises ValueError with what is wrong.
+    ``real_time``: parameters that are others where the guest's clock is the host's, whatever the configuration says.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Workload:
     steps: Callable[[Case], tuple[Step, ...]]
     parse: Callable[[str, Case], dict[str, float]]
     complete: Callable[[Values], Values] = lambda _: {}
+    real_time: Values = field(default_factory=dict)
 
     @property
     def settings(self) -> tuple[Option, ...]:

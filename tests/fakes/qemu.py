@@ -185,7 +185,7 @@ def _job(argv: list[str], scenario: str, snapshot: str) -> int:
         os.kill(os.getpid(), 9)
     if scenario == "mute":
         return 0
-    if scenario in MEASURING:
+    if scenario in MEASURING and text:
         _write(_path(argv, "res"), *_measured(argv, text, scenario))
         return 0
     status = "failed" if scenario == "failed" else "ok"

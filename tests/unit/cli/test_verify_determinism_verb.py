@@ -223,3 +223,9 @@ def test_what_differed_once_is_not_reused_by_a_run(bench: Bench, verify: Callabl
     assert mode_of(s.store, s.tools, bench.image, MACHINE, "dd") is Mode.DETERMINISTIC
     newer = replace(s.tools, fingerprint="tools-2")
     assert mode_of(s.store, newer, bench.image, MACHINE, "hackbench") is Mode.DETERMINISTIC
+
+
+def test_real_time_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["verify-determinism", "-c", str(PROJECT / "pipeline.yaml"), "--accel", "tcg", "--arch", "x86_64"]
+    assert main(argv) == 2
+    assert "x86_64-8 runs in real time (tcg): no two of its replicates are alike" in capsys.readouterr().err

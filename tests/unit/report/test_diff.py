@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from kpatch_ci.model.errors import UserError
 from kpatch_ci.model.result import ArchResult, ArmResult, RunResult
-from kpatch_ci.model.status import Verdict
+from kpatch_ci.model.status import Mode, Verdict
 from kpatch_ci.report.diff import DocumentDiff, compare_documents, diff_text, flatten
 from kpatch_ci.report.document import as_document
 from tests.fakes.results import arch_result, arm_result, build, comparison, regressed, run_result
@@ -89,6 +90,24 @@ def test_another_end_is_told() -> None:
     assert "S.arm64: A passed, B failed" in diff_text(
         compared(run_result(("S", arch_result())), run_result(("S", regressed())))
     )
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [(Mode.TCG, Mode.KVM), (Mode.DETERMINISTIC, Mode.TCG), (Mode.KVM, Mode.VIRTUAL_TIME)]
+)
+def test_unlike_accelerators_are_refused(a: Mode, b: Mode) -> None:
+    documents = [run_result(("S", single(mode=mode)), mode=mode) for mode in (a, b)]
+    with pytest.raises(
+        UserError, match=f"arm64 was measured by unlike accelerators: {a} in the first, {b} in the second"
+    ):
+        compared(*documents)
+
+
+def test_one_accelerator_and_architectures_of_their_own_are_not_refused() -> None:
+    one = run_result(("S", single(mode=Mode.KVM)), mode=Mode.KVM)
+    assert compared(one, one).identical
+    other = arch_result("x86_64", comparisons=(comparison(mode=Mode.TCG),))
+    assert {r.identical for r in compared(one, run_result(("S", other), mode=Mode.TCG)).rows} == {False}
 
 
 def test_flatten_keeps_lists_of_words_together_and_numbers_objects() -> None:

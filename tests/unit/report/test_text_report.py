@@ -97,7 +97,25 @@ def test_it_says_what_virtual_time_does_not_measure() -> None:
     words = " ".join(to_text(run_result()).split())
     assert "no cache, TLB or branch model" in words
     assert "share one instruction stream" in words
-    assert "byte for byte" not in to_text(run_result(mode=Mode.KVM))
+    kvm = run_result(("S", arch_result(comparisons=(comparison(mode=Mode.KVM),))), mode=Mode.KVM)
+    for text in (to_text(kvm), to_markdown(kvm)):
+        assert "byte for byte" not in text
+        assert "own CPUs (KVM) in real time: figures depend on this host" in " ".join(text.split())
+
+
+def test_it_counts_runs_by_arm_where_there_are_no_pairs() -> None:
+    figures = (comparison(primary=True, mode=Mode.TCG, patched=(1.0, None, 2.0)),)
+    assert "3 and 2 runs" in to_text(run_result(("S", arch_result(comparisons=figures)), mode=Mode.TCG))
+    assert "3 pairs" in to_text(run_result(("S", arch_result(comparisons=(comparison(primary=True),)))))
+
+
+def test_architectures_of_unlike_modes_have_a_note_each() -> None:
+    mixed = [
+        ("S", arch_result(a, comparisons=(comparison(mode=m),))) for a, m in (("arm64", Mode.TCG), ("x86_64", Mode.KVM))
+    ]
+    words = " ".join(to_text(run_result(*mixed, mode=Mode.TCG)).split())
+    assert "tcg: Emulated CPUs (TCG) in the host's real time" in words
+    assert "kvm: The host's own CPUs (KVM) in real time" in words
 
 
 def test_the_fingerprint_is_flattened_and_the_command_can_be_pasted() -> None:
