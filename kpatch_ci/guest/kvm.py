@@ -55,6 +55,9 @@ def _boot(tools: ToolRoot, accelerator: str, timeout: float) -> tuple[bool, str]
     if done.returncode == _EXIT_STATUS and not done.timed_out:
         return True, f"a guest of one disk sector ran to its end under {accelerator} in {seconds:.1f} s"
     if done.timed_out:
-        return False, f"{DEVICE} opens, but a guest of one disk sector was not done after {timeout:g} s: it hangs"
+        return (
+            False,
+            f"{DEVICE} opens, but a guest of one disk sector was not done after {timeout:g} s: it hangs, or crawls",
+        )
     lines = done.output.strip().splitlines()
     return False, f"{done.explain()}{': ' + lines[-1] if lines else ''}"
