@@ -160,8 +160,11 @@ def _guest(argv: list[str], scenario: str) -> None:
         _write(results, {"event": "end", "status": "failed", "reason": "boot seed: No such device"})
         sys.exit(0)
     if scenario == "other":
+        _write(_path(argv, "con"), "[    2.0] tsc: Refined TSC clocksource calibration: 2596.120 MHz\n")
         _write(results, {**FACTS, "cpus": 1}, {"event": "ready"})
         return
+    if scenario != "busy":
+        _write(_path(argv, "con"), "[    2.0] tsc: Refined TSC clocksource calibration: 2596.120 MHz\n")
     _write(results, FACTS, {"event": "ready"})
 
 
