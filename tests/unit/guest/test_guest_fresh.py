@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kpatch_ci.guest.guests import RawRun
-from kpatch_ci.guest.qemu import accelerator, fresh_argv, plain_argv
+from kpatch_ci.guest.qemu import accelerator, command_line, fresh_argv, plain_argv
 from kpatch_ci.guest.runner import devices
 from kpatch_ci.guest.tsc import host_tsc_khz, keeps_time, told_its_rate
 from kpatch_ci.model.boot import BootResult
@@ -44,6 +44,11 @@ def test_one_accelerator_is_named_and_no_virtual_time(machine, words) -> None:  
     joined = " ".join(argv)
     assert "-action panic=shutdown -action watchdog=none -chardev socket,id=qmp,fd=5" in joined
     assert "-icount" not in plain_argv(machine, 1, dtb=False, real_time=True)
+
+
+def test_a_busy_hosts_stalls_are_not_the_kernels() -> None:
+    assert command_line(TCG, 1).endswith("panic=-1 rcupdate.rcu_cpu_stall_suppress=1 kpci.boot_seed=1")
+    assert "stall" not in command_line(MACHINE, 1)
 
 
 def test_only_kvm_needs_a_device_of_the_host() -> None:
