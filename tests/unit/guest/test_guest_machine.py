@@ -58,14 +58,15 @@ def test_the_project_boots_in_virtual_time_unless_told_otherwise() -> None:
     assert (machine.accel, machine.real_time) == (Accel.KVM, True)
 
 
-def test_what_only_emulated_cpus_need_is_left_out_under_kvm() -> None:
+def test_what_only_virtual_time_needs_is_left_out_of_real_time() -> None:
     virtual = load_machine(QEMU / "x86_64-8.yaml")
     assert virtual.cpu == "qemu64,-arat,-rdrand,-rdseed"
     assert virtual.kernel_args == ("noapictimer", "tsc=reliable", "cpu_init_udelay=0", "no_timer_check")
-    real = load_machine(QEMU / "x86_64-8.yaml", Accel.KVM)
-    assert real.cpu == "qemu64,-rdrand,-rdseed"
-    assert real.kernel_args == ("tsc=reliable", "cpu_init_udelay=0", "no_timer_check")
-    assert real.properties == {}
+    for accel in (Accel.TCG, Accel.KVM):
+        real = load_machine(QEMU / "x86_64-8.yaml", accel)
+        assert real.cpu == "qemu64,-rdrand,-rdseed"
+        assert real.kernel_args == ("tsc=reliable", "cpu_init_udelay=0", "no_timer_check")
+        assert real.properties == {}
 
 
 ONLY = """\
