@@ -2,8 +2,7 @@
 """Building one arm on one architecture, in the sandbox, and keeping what a guest needs.
 
 The baseline is built once per tree and architecture and its objects are kept; the patched arm starts from a copy of them,
-so its cost is the files that it touches. Inside the sandbox source and output are always /src and /out: no path of this
-machine gets into an object, and what is copied stays valid.
+so its cost is the files that it touches.
 """
 
 from __future__ import annotations
@@ -12,43 +11,30 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kpatch_ci.debian.toolroot import ToolRoot
 from kpatch_ci.kernel.checkout import changed_paths, checkout, checkout_patched
-from kpatch_ci.kernel.diagnostics import failure_tail, objects_compiled, warnings
-from kpatch_ci.kernel.external import External, copy_external, drop_external, place_external
-from kpatch_ci.kernel.git import open_repo
-from kpatch_ci.kernel.kconfig import Kconfigs, Requested, check, merged, parse_config
-from kpatch_ci.kernel.outputs import OddOutput, all_logs, compiled, logs_of, next_log, read_small, take
+from kpatch_ci.kernel.diagnostics import objects_compiled, warnings
+from kpatch_ci.kernel.external import External, copy_external, drop_external
+from kpatch_ci.kernel.kconfig import Requested, merged
+from kpatch_ci.kernel.make import PINNED, SRC, Failure, Make
+from kpatch_ci.kernel.outputs import OddOutput, all_logs, compiled, logs_of, read_small, take
 from kpatch_ci.model.arch import Arch
-from kpatch_ci.model.build import BuildResult, ConfigMiss, Diagnostic, Tree
+from kpatch_ci.model.build import BuildResult, Tree
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.status import Status
 from kpatch_ci.process import run
 from kpatch_ci.store.artifacts import Artifact, ArtifactStore
-from kpatch_ci.store.atomic import disk_errors, require_space, write_text
+from kpatch_ci.store.atomic import require_space
 from kpatch_ci.store.cache import locked
 
 KIND = "build"
 STAGE_VERSION = 2
-SRC, OUT = "/src", "/out"
-PINNED = {
-    "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 2026",
-    "KBUILD_BUILD_USER": "kpatch-ci",
-    "KBUILD_BUILD_HOST": "kpatch-ci",
-    "KBUILD_BUILD_VERSION": "1",
-    "SOURCE_DATE_EPOCH": "1767225600",
-}
-JOBS = "/jobserver"
-EXTERNAL = "/kpci/module"
-FRAGMENT = "kpatch-ci.config"
-_OUT_OF_MEMORY = "Killed signal terminated program"
-"""What gcc says of a child that the kernel's OOM killer ended."""
 KEPT_LOG = "build.log"
 
 
@@ -115,17 +101,18 @@ class Builder:
                 return found
             started = time.monotonic()
             source = self._prepare(request, out)
+            make = self.make(request.arch)
             failed = (
-                self._configure(request, source, out, log)
-                or self._make(request, source, out, log)
-                or self._make_external(request, source, out, log)
+                self.configure(request, source, out, _config_log(log))
+                or make.build(source, out, log)
+                or make.build_external(request.external, source, out, log)
             )
             artifact = None
             if not failed:
                 try:
                     artifact = self._keep(request, key, out, time.monotonic() - started)
                 except OddOutput as odd:
-                    failed = _Failure(str(odd), "")
+                    failed = Failure(str(odd), "")
             drop_external(out)
             self._discard(request, out)
         if artifact is None or failed:
@@ -135,11 +122,18 @@ class Builder:
             return _failed(request, key, failed, seconds=seconds, log=log, reproduce=self.reproduce(request))
         return _result(request, artifact, cached=False)
 
+    def make(self, arch: Arch) -> Make:
+        """Make as this builder runs it."""
+        return Make(self.tools, arch, self.jobs, self.timeout, self.jobserver)
+
+    def configure(self, request: BuildRequest, source: Path, out: Path, log: Path) -> Failure | None:
+        """Make the .config of a request, and check it."""
+        make = self.make(request.arch)
+        return make.configure(request.tree, request.tree_id, request.config, source=source, out=out, log=log)
+
     def reproduce(self, request: BuildRequest) -> str:
         """The make command, as a person would type it in a checkout of the tree."""
-        env = " ".join(f"{k}='{v}'" for k, v in PINNED.items())
-        make = ["make", f"-j{self.jobs}", *self._variables(request.arch)]
-        return f"{env} {' '.join([*make, *request.arch.make_targets])}"
+        return self.make(request.arch).reproduce(request.arch.make_targets)
 
     def _output(self, request: BuildRequest) -> Path:
         """Named after the kernel alone: with another version of our modules its objects are the same."""
@@ -151,15 +145,19 @@ class Builder:
         if not _is_patched(request):
             out.mkdir(parents=True, exist_ok=True)
             return checkout(self.cache, request.tree)
-        objects = self._output(request.baseline())
         self._discard(request, out)
-        with locked(objects):
-            newest = self._copy_objects(objects, out) if (objects / "vmlinux").exists() else 0.0
-        out.mkdir(parents=True, exist_ok=True)
+        newest = self.copy_objects(request, out)
         return checkout_patched(self.cache, request.tree, request.tree_id, newer_than=newest)
 
-    def _copy_objects(self, objects: Path, out: Path) -> float:
-        """Copy the baseline's output, all of it or nothing; the time stamp of its newest object."""
+    def copy_objects(self, request: BuildRequest, out: Path) -> float:
+        """Make ``out`` a copy of the baseline's objects, all of it or nothing; the time stamp of the newest, 0 without any."""
+        objects = self._output(request.baseline())
+        with locked(objects):
+            newest = self._copy(objects, out) if (objects / "vmlinux").exists() else 0.0
+        out.mkdir(parents=True, exist_ok=True)
+        return newest
+
+    def _copy(self, objects: Path, out: Path) -> float:
         work = Path(tempfile.mkdtemp(prefix=".new-", dir=out.parent))
         done = run(["cp", "-aT", "--reflink=auto", objects, work], timeout=self.timeout)
         if not done.ok:
@@ -177,74 +175,6 @@ class Builder:
         if _is_patched(request):
             shutil.rmtree(out, ignore_errors=True)
             shutil.rmtree(logs_of(out), ignore_errors=True)
-
-    def _variables(self, arch: Arch) -> list[str]:
-        cross = [f"CROSS_COMPILE={arch.cross_compile}"] if arch.cross_compile else []
-        return [f"ARCH={arch.kernel_arch}", *cross]
-
-    def _sandboxed(
-        self, source: Path, out: Path, arch: Arch, targets: Sequence[str], *, parallel: bool, extra: Path | None = None
-    ) -> list[str]:
-        env = dict(PINNED)
-        writable: list[tuple[Path, str]] = [(out, OUT)]
-        if extra is not None:
-            writable.append((extra, EXTERNAL))
-        make = ["make", "-C", SRC, f"O={OUT}", *self._variables(arch), *targets]
-        if parallel and self.jobserver is not None:
-            env["MAKEFLAGS"] = f" -j{self.jobs} --jobserver-auth=fifo:{JOBS}"
-            writable.append((self.jobserver, JOBS))
-        elif parallel:
-            make.insert(1, f"-j{self.jobs}")
-        return self.tools.argv(make, mounts=[(source, SRC)], write_mounts=writable, env=env)
-
-    def _configure(self, request: BuildRequest, source: Path, out: Path, log: Path) -> _Failure | None:
-        with disk_errors(out):
-            write_text(out / FRAGMENT, merged(request.config))
-        allconfig = [f"KCONFIG_ALLCONFIG={OUT}/{FRAGMENT}", "allnoconfig"]
-        argv = self._sandboxed(source, out, request.arch, allconfig, parallel=False)
-        done = run(argv, timeout=self.timeout, log=log.with_suffix(".config.log"))
-        if not done.ok:
-            return _Failure(f"allnoconfig: {done.explain()}", done.output)
-        try:
-            final = parse_config(read_small(out, ".config"))
-        except OddOutput as odd:
-            return _Failure(str(odd), done.output)
-        kconfigs = Kconfigs(open_repo(request.tree.repo), request.tree_id)
-        misses = check(request.config, final, kconfigs)
-        if misses:
-            rows = [f"CONFIG_{m.symbol}: asked for {m.wanted} ({m.where}), got {m.got}: {m.reason}" for m in misses]
-            return _Failure(
-                f"{len(misses)} requested kconfig symbol(s) are not in the final .config", "\n".join(rows), misses
-            )
-        return None
-
-    def _make(self, request: BuildRequest, source: Path, out: Path, log: Path) -> _Failure | None:
-        argv = self._sandboxed(source, out, request.arch, request.arch.make_targets, parallel=True)
-        said = next_log(out)
-        done = run(argv, timeout=self.timeout, log=said)
-        if done.ok:
-            return None
-        shutil.copyfile(said, log)
-        text = said.read_text(errors="replace")
-        if _OUT_OF_MEMORY in text:
-            raise InfrastructureError(
-                "a compiler was killed: out of memory", log=done.output, hint="use a smaller --jobs"
-            )
-        return _Failure(f"make: {done.explain()}", failure_tail(text))
-
-    def _make_external(self, request: BuildRequest, source: Path, out: Path, log: Path) -> _Failure | None:
-        for module in request.external:
-            with disk_errors(out):
-                place = place_external(module, out)
-            said = next_log(out)
-            targets = [f"M={EXTERNAL}", "modules"]
-            argv = self._sandboxed(source, out, request.arch, targets, parallel=True, extra=place)
-            done = run(argv, timeout=self.timeout, log=said)
-            if not done.ok:
-                shutil.copyfile(said, log)
-                text = said.read_text(errors="replace")
-                return _Failure(f"our module {module.name} does not build: {done.explain()}", failure_tail(text))
-        return None
 
     def _keep(self, request: BuildRequest, key: str, out: Path, seconds: float) -> Artifact:
         text = all_logs(out)
@@ -268,13 +198,6 @@ class Builder:
         return self.store.put(KIND, key, fill)
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    reason: str
-    tail: str
-    misses: tuple[ConfigMiss, ...] = ()
-
-
 def _result(request: BuildRequest, artifact: Artifact, *, cached: bool) -> BuildResult:
     meta = artifact.meta
     return BuildResult(
@@ -293,13 +216,13 @@ def _result(request: BuildRequest, artifact: Artifact, *, cached: bool) -> Build
         config_digest=artifact.digests["config"],
         artifact=artifact.path,
         log=artifact.path / KEPT_LOG,
-        warnings=tuple(Diagnostic(*row) for row in meta["warnings"]),
+        warnings=warnings((artifact.path / KEPT_LOG).read_text(errors="replace")),
         reproduce=meta["reproduce"],
     )
 
 
 def _failed(
-    request: BuildRequest, key: str, failure: _Failure, *, seconds: float, log: Path, reproduce: str
+    request: BuildRequest, key: str, failure: Failure, *, seconds: float, log: Path, reproduce: str
 ) -> BuildResult:
     text = log.read_text(errors="replace") if log.exists() else ""
     return BuildResult(
@@ -311,13 +234,17 @@ def _failed(
         seconds=round(seconds, 2),
         objects=objects_compiled(text),
         cached=False,
-        log=log if log.exists() else log.with_suffix(".config.log"),
+        log=log if log.exists() else _config_log(log),
         warnings=warnings(text),
         misses=failure.misses,
         reason=failure.reason,
         log_tail=failure.tail,
         reproduce=reproduce,
     )
+
+
+def _config_log(log: Path) -> Path:
+    return log.with_suffix(".config.log")
 
 
 def _is_patched(request: BuildRequest) -> bool:

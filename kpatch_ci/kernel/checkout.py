@@ -25,6 +25,8 @@ from kpatch_ci.store.cache import locked
 COPY_TIMEOUT = 600.0
 OLD = 1_500_000_000
 """Time stamp (seconds) of every file that comes from the baseline."""
+_TICK = 0.01
+"""Seconds by which a source is newer than an object that was made just now: more than a file system's clock is coarse."""
 
 
 def source_place(cache: Path, tree_id: str, *, patched: bool = False) -> Path:
@@ -65,21 +67,50 @@ def checkout_patched(cache: Path, tree: Tree, tree_id: str, *, newer_than: float
     if tree_id == tree.tree_id:
         return checkout(cache, tree)
     base = checkout(cache, tree)
-    changes = _changes(tree, tree_id)
+    changes = _changes(tree, tree.tree_id, tree_id)
     stamp = max(time.time(), newer_than + 1)
     with locked(place), disk_errors(place), git_errors("write the patched tree"):
         if not place.is_dir():
-            work = _fresh(place)
-            work.rmdir()
-            done = run(["cp", "-alT", base, work], timeout=COPY_TIMEOUT)
-            if not done.ok:
-                raise InfrastructureError(f"cannot link the source tree: {done.explain()}", log=done.output)
+            work = _linked(base, place)
             _write(tree, changes, work)
             work.rename(place)
-        for change in changes:
-            if change.blob:
-                os.utime(place / change.name, (stamp, stamp), follow_symlinks=False)
+        _stamp(changes, place, stamp)
     return place
+
+
+def checkout_movable(cache: Path, tree: Tree, place: Path) -> None:
+    """The baseline's working tree once more, as hard links at ``place``, for ``move``."""
+    base = checkout(cache, tree)
+    with disk_errors(place):
+        _linked(base, place).rename(place)
+
+
+def move(tree: Tree, place: Path, before: str, after: str, *, newer_than: float) -> tuple[str, ...]:
+    """Turn a movable working tree of git tree ``before`` into that of ``after``; the files in which they differ.
+
+    Those are stamped as newer than ``newer_than`` (seconds), just before a build that starts from older objects.
+    """
+    changes = _changes(tree, before, after)
+    with disk_errors(place), git_errors("write the working tree"):
+        _write(tree, changes, place)
+    _stamp(changes, place, max(time.time(), newer_than) + _TICK)
+    return tuple(change.name for change in changes)
+
+
+def _stamp(changes: list[_Change], place: Path, stamp: float) -> None:
+    for change in changes:
+        if change.blob:
+            os.utime(place / change.name, (stamp, stamp), follow_symlinks=False)
+
+
+def _linked(base: Path, place: Path) -> Path:
+    """Hard links to all of ``base`` in a new directory beside ``place``."""
+    work = _fresh(place)
+    work.rmdir()
+    done = run(["cp", "-alT", base, work], timeout=COPY_TIMEOUT)
+    if not done.ok:
+        raise InfrastructureError(f"cannot link the source tree: {done.explain()}", log=done.output)
+    return work
 
 
 def _fresh(place: Path) -> Path:
@@ -100,11 +131,16 @@ class _Change:
 
 def changed_paths(tree: Tree, tree_id: str) -> tuple[str, ...]:
     """Files in which a git tree differs from the baseline, but for those that are gone."""
-    return tuple(change.name for change in _changes(tree, tree_id) if change.blob)
+    return tuple(change.name for change in _changes(tree, tree.tree_id, tree_id) if change.blob)
 
 
-def _changes(tree: Tree, tree_id: str) -> list[_Change]:
-    argv = ["git", "diff-tree", "-r", "-z", "--no-renames", tree.tree_id, tree_id]
+def differing_paths(tree: Tree, before: str, after: str) -> frozenset[str]:
+    """Files in which two git trees differ, gone ones among them."""
+    return frozenset(change.name for change in _changes(tree, before, after))
+
+
+def _changes(tree: Tree, before: str, after: str) -> list[_Change]:
+    argv = ["git", "diff-tree", "-r", "-z", "--no-renames", before, after]
     raw = open_repo(tree.repo).git.execute(argv, strip_newline_in_stdout=False)
     fields = str(raw).split("\0")
     found = []

@@ -41,6 +41,10 @@ class ConfigMiss:
     """Fragment file and line."""
 
 
+Identity = tuple[str, str, str, str, str]
+"""Of a diagnostic: path, context, severity, text, option."""
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One compiler, linker or Kbuild message."""
@@ -52,11 +56,13 @@ class Diagnostic:
     text: str
     option: str = ""
     """Such as ``-Wunused-variable``."""
+    context: str = ""
+    """The function that it is in (and those that it was inlined into), or else its line of source; empty where neither is known."""
 
     @property
-    def identity(self) -> tuple[str, str, str, str]:
+    def identity(self) -> Identity:
         """What tells two messages apart: content, not position, for a patch moves lines."""
-        return (self.path, self.severity, self.text, self.option)
+        return (self.path, self.context, self.severity, self.text, self.option)
 
 
 @dataclass(frozen=True, slots=True)

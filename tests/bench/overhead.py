@@ -19,9 +19,10 @@ from kpatch_ci.guest import qemu
 from kpatch_ci.guest.files import make_files
 from kpatch_ci.guest.image import make_image
 from kpatch_ci.guest.runner import write_job
-from kpatch_ci.kernel.build import FRAGMENT, OUT, PINNED, SRC, Builder, BuildRequest
+from kpatch_ci.kernel.build import Builder, BuildRequest
 from kpatch_ci.kernel.checkout import checkout
 from kpatch_ci.kernel.kconfig import merged, read_fragments
+from kpatch_ci.kernel.make import FRAGMENT, OUT, PINNED, SRC
 from kpatch_ci.model.arch import ARCHES
 from kpatch_ci.pipeline.session import Session, open_session
 from kpatch_ci.process import run
