@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kpatch_ci.kernel.build import Builder, BuildRequest
 from kpatch_ci.kernel.checkout import checkout_movable, move
-from kpatch_ci.kernel.make import Failure, Make
+from kpatch_ci.kernel.make import FRAGMENT, Failure, Make
 from kpatch_ci.kernel.outputs import logs_of, next_log
 from kpatch_ci.model.build import Tree
 from kpatch_ci.process import Completed
@@ -56,16 +56,21 @@ class Chain:
         """Make, as the builder runs it."""
         return self._builder.make(self._request.arch)
 
-    def move(self, tree_id: str) -> None:
-        """Make the working tree that of another git tree; nothing is built."""
+    def prepare(self, tree_id: str) -> Failure | None:
+        """Make the working tree that of another git tree, and its .config; nothing is built."""
         move(self.tree, self.source, self.tree_id, tree_id, newer_than=_newest(self.out))
         self.tree_id = tree_id
+        fragment = self.out / FRAGMENT
+        if fragment.is_dir() and not fragment.is_symlink():  # an earlier patch's build may have left anything
+            shutil.rmtree(fragment)
+        return self._builder.configure(
+            replace(self._request, tree_id=tree_id), self.source, self.out, next_log(self.out)
+        )
 
     def step(self, tree_id: str) -> Step:
         """Build another git tree from the objects that are there. A kernel that does not build is a value."""
         start, began = self.tree_id, time.monotonic()
-        self.move(tree_id)
-        failed, log = self._configured(), ""
+        failed, log = self.prepare(tree_id), ""
         if failed is None:
             done, log = self.run([KEEP_GOING, *self._request.arch.make_targets])
             if not done.ok:
@@ -78,10 +83,6 @@ class Chain:
         said = next_log(self.out)
         done = self.make.run(self.source, self.out, targets, said, mounts=mounts)
         return done, said.read_text(errors="replace")
-
-    def _configured(self) -> Failure | None:
-        request = replace(self._request, tree_id=self.tree_id)
-        return self._builder.configure(request, self.source, self.out, next_log(self.out))
 
 
 @contextmanager

@@ -79,17 +79,13 @@ def introduced(patched: Iterable[Diagnostic], baseline: Iterable[Diagnostic]) ->
     return tuple(d for d in patched if d.identity not in known)
 
 
-def known_after(
-    before: Collection[Identity], log: str, changed: Collection[str], *, passed: bool
-) -> frozenset[Identity]:
-    """Warnings that a tree has, from those that the tree had which an incremental build started from, and that build's log.
+def known_after(before: Collection[Identity], log: str, changed: Collection[str]) -> frozenset[Identity]:
+    """Warnings of a tree that builds, from those of the tree which an incremental build of it started from, and that build's log.
 
-    ``changed`` are the files in which the two trees differ. A log speaks only of what was compiled again: of the others
-    the old words stand. Where the build did not pass, it may have ended before it came to a file: nothing is forgotten.
+    ``changed`` are the files in which the two trees differ. A log speaks only of what was compiled again: of the rest the
+    old words stand.
     """
     said = frozenset(d.identity for d in warnings(log))
-    if not passed:
-        return frozenset(before) | said
     again = set(compiled_objects(log))
     return said | {i for i in before if not _said_again(i[0], again, changed)}
 

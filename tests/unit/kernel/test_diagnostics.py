@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from kpatch_ci.kernel.diagnostics import diagnostics, failure_tail, introduced, objects_compiled, warnings
+from kpatch_ci.kernel.diagnostics import diagnostics, failure_tail, introduced, known_after, objects_compiled, warnings
 
 LOG = """\
   HOSTCC  scripts/basic/fixdep
@@ -57,3 +57,42 @@ def test_the_tail_of_a_failed_build_starts_at_the_error() -> None:
     assert "'y' undeclared" in tail
     assert tail.count("CC a.o") <= 3
     assert failure_tail("one\ntwo") == "one\ntwo"
+
+
+def test_the_same_words_in_another_function_are_another_warning() -> None:
+    more = LOG.replace(
+        "/src/kernel/sched/fair.c:7099", "/src/kernel/sched/fair.c: In function 'other':\n/src/kernel/sched/fair.c:7099"
+    )
+    assert [(d.line, d.context) for d in introduced(warnings(more), warnings(LOG))] == [(7099, "other")]
+    assert introduced(warnings(more.replace(":7099:", ":1:")), warnings(more)) == ()
+
+
+def test_what_a_function_was_inlined_into_is_part_of_its_place() -> None:
+    log = (
+        "In function 'memcpy',\n"
+        "/src/include/linux/s.h: In function \u2018memcpy\u2019,\n"
+        "    inlined from \u2018f\u2019 at /src/fs/a.c:12:9:\n"
+        "/src/include/linux/s.h:5:1: warning: too much [-Wstringop-overread]\n"
+        "/src/include/linux/s.h: At top level:\n"
+        "/src/include/linux/s.h:9:1: warning: odd\n"
+    )
+    assert [d.context for d in warnings(log)] == ["memcpy in f", ""]
+
+
+def test_objtool_is_heard_and_its_offsets_are_positions() -> None:
+    one, two = (f"vmlinux.o: warning: objtool: f+0x{n}: unreachable instruction\n" for n in ("1a", "2b"))
+    assert [(d.path, d.text) for d in warnings(one)] == [("vmlinux.o", "objtool: f: unreachable instruction")]
+    assert introduced(warnings(two), warnings(one)) == ()
+
+
+def test_of_what_was_not_compiled_again_the_old_words_stand() -> None:
+    before = [d.identity for d in warnings(LOG)]
+    assert {i[0] for i in known_after(before, "", ())} == {"kernel/sched/fair.c", "mm/slub.c"}, "the link is always new"
+    assert {i[0] for i in known_after(before, "  CC      kernel/sched/fair.o\n", ())} == {"mm/slub.c"}
+    assert {i[0] for i in known_after(before, "", ("mm/slub.c",))} == {"kernel/sched/fair.c"}
+    assert known_after(before, LOG, ()) == frozenset(before)
+
+
+def test_hostile_paths_are_only_words() -> None:
+    before = [d.identity for d in warnings("/:1: warning: x\n.:2: warning: y\n")]
+    assert known_after(before, "", ()) == frozenset(before)
