@@ -12,6 +12,7 @@ import pytest
 
 from kpatch_ci.kernel.build import Builder, BuildRequest
 from kpatch_ci.kernel.each import Walk, build_each
+from kpatch_ci.kernel.lint import Pair
 from kpatch_ci.model.arch import ARCHES
 from kpatch_ci.model.build import Tree
 from kpatch_ci.model.each import EachResult
@@ -61,6 +62,11 @@ class Lab:
     def each(self, walk: Walk) -> EachResult:
         """Built after every patch."""
         return build_each(self.builder, walk, self.place / "logs")
+
+    def pair(self, start: Files, patch: Files) -> Pair:
+        """Baseline and patched, built."""
+        walk = self.walk(start, patch)
+        return Pair(walk.request, walk.before, walk.end)
 
 
 @pytest.fixture
