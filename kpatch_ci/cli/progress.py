@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult
+from kpatch_ci.model.each import CheckResult, EachResult
 from kpatch_ci.model.series import ApplyResult
 from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.engine import Node
@@ -21,8 +22,9 @@ HEARTBEAT = 30.0
 """Seconds between plain lines while nothing ends."""
 ENOUGH = 10
 """Stages of a kind that must have ended before its pace says anything."""
-KINDS = ("apply", "image", "build", "boot", "run")
+KINDS = ("apply", "image", "build", "each", "check", "boot", "run")
 TITLES = {"apply": "apply", "image": "guest image", "build": "build", "boot": "boot", "run": "measure"}
+TITLES |= {"each": "each patch", "check": "check"}
 
 
 def summary(value: Any, seconds: float, known: bool) -> str:
@@ -32,16 +34,23 @@ def summary(value: Any, seconds: float, known: bool) -> str:
     if value is None:
         return "skipped (what it needs failed)"
     took = f"{seconds:.1f} s"
+    status = getattr(value, "status", Status.PASSED)
     if isinstance(value, ApplyResult):
         odd = "".join(f"; {warning}" for warning in value.warnings)
-        passed = value.status is Status.PASSED
-        return f"{value.method or value.status} ({took}){odd}" if passed else f"FAILED: {value.reason}"
-    if isinstance(value, BuildResult) and value.status is Status.PASSED:
-        return f"{value.objects} objects, {took}"
-    if isinstance(value, BootResult) and value.status is Status.PASSED:
-        return f"up, {took}"
-    status = getattr(value, "status", Status.PASSED)
-    return took if status is Status.PASSED else f"{str(status).upper()}: {getattr(value, 'reason', '')}"
+        return f"{value.method or status} ({took}){odd}" if status is Status.PASSED else f"FAILED: {value.reason}"
+    if status is not Status.PASSED:
+        return f"{str(status).upper()}: {getattr(value, 'reason', '')}"
+    return ", ".join([*_words(value), took])
+
+
+def _words(value: Any) -> list[str]:
+    if isinstance(value, BuildResult):
+        return [f"{value.objects} objects"]
+    if isinstance(value, EachResult):
+        return [f"{len(value.patches)} of {len(value.patches)} patches build"]
+    if isinstance(value, CheckResult):
+        return [f"{len(value.findings)} new findings"]
+    return ["up"] if isinstance(value, BootResult) else []
 
 
 class PlainProgress:
@@ -66,7 +75,7 @@ class PlainProgress:
         """Remember, and say it for long stages."""
         self._running[node.name] = time.monotonic()
         self._began_kind.setdefault(node.kind, time.monotonic())
-        if node.kind in ("build", "image") or self._verbose:
+        if node.kind in ("build", "each", "check", "image") or self._verbose:
             self._say(f"{node.name} ...")
 
     def finished(self, node: Node, value: Any, seconds: float, known: bool) -> None:

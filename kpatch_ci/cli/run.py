@@ -11,15 +11,17 @@ from typing import Any
 import click
 from rich.console import Console
 
+from kpatch_ci.cli.checks import check_options, chosen_checks
 from kpatch_ci.cli.options import chosen, command_line, output_directory, progress, selection, stderr_console
 from kpatch_ci.cli.output import say
 from kpatch_ci.config.load import Config
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.series import Series
 from kpatch_ci.model.status import Mode, Status
+from kpatch_ci.pipeline.each import NO_CHECKS, Checks
 from kpatch_ci.pipeline.run import load_all, run
 from kpatch_ci.pipeline.session import open_session
-from kpatch_ci.report.terminal import print_failures, verdict_table
+from kpatch_ci.report.terminal import print_failures, show_checks, verdict_table
 from kpatch_ci.report.write import to_json, write_reports
 from kpatch_ci.store.atomic import write_text
 
@@ -28,6 +30,7 @@ EXIT = {Status.PASSED: 0, Status.SKIPPED: 0, Status.FAILED: 1, Status.ERROR: 3}
 
 @click.command(name="run")
 @selection
+@check_options
 @click.option("--output", type=click.Path(path_type=Path), help="Directory for the reports [results/<run-id>].")
 @click.option("--json", "as_json", is_flag=True, help="result.json on stdout; everything else goes to stderr.")
 def command(output: Path | None, as_json: bool, **options: Any) -> int:
@@ -45,19 +48,29 @@ def command(output: Path | None, as_json: bool, **options: Any) -> int:
       ./kpatch-ci run --series wakeup-gran --variants    also switched off: the feature's effect, the code's cost
       ./kpatch-ci run -t ~/linux@v6.1 --workload hackbench
       ./kpatch-ci run --accel kvm --arch x86_64          on real CPUs, in real time (docs/accelerators.md)
+      ./kpatch-ci run --each --w1 --sparse --checkpatch  what a maintainer's robot would say, too
     """
     config = chosen(options)
-    return perform(config, load_all(config), jobs=options["jobs"], output=output, as_json=as_json)
+    checks = chosen_checks(options)
+    return perform(config, load_all(config), jobs=options["jobs"], output=output, as_json=as_json, checks=checks)
 
 
-def perform(config: Config, series: Sequence[Series], *, jobs: int, output: Path | None, as_json: bool) -> int:
+def perform(
+    config: Config,
+    series: Sequence[Series],
+    *,
+    jobs: int,
+    output: Path | None,
+    as_json: bool,
+    checks: Checks = NO_CHECKS,
+) -> int:
     """Run, write the reports, show the verdicts; returns the exit status."""
     began = time.monotonic()
     run_id, directory = output_directory(output)
     session = open_session(config, jobs=jobs, logs=directory / "logs", say=say)
     console = stderr_console()
     with progress(console) as observer:
-        result = run(session, series, observer, run_id=run_id, command=command_line(), began=began)
+        result = run(session, series, observer, run_id=run_id, command=command_line(), began=began, checks=checks)
     document = write_reports(result, directory)
     _remember(directory)
     if as_json:
@@ -69,6 +82,7 @@ def perform(config: Config, series: Sequence[Series], *, jobs: int, output: Path
 def show(result: RunResult, directory: Path, out: Console) -> None:
     """The verdict table, each failure with what is needed to look into it, and where the reports are."""
     out.print(verdict_table(result))
+    show_checks(out, result)
     print_failures(out, result, directory)
     measured = [
         r for s in result.series for a in s.arches for arm in (a.baseline, a.patched) if arm for r in arm.replicates

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from kpatch_ci.cli.checks import check_options, chosen_checks
 from kpatch_ci.cli.mails import mail_options, series_asked_for, show_patches
 from kpatch_ci.cli.options import chosen, selection
 from kpatch_ci.cli.run import perform
@@ -19,6 +20,7 @@ from kpatch_ci.cli.run import perform
 @click.option("--output", type=click.Path(path_type=Path), help="Directory for the reports [results/<run-id>].")
 @click.option("--json", "as_json", is_flag=True, help="result.json on stdout; everything else goes to stderr.")
 @selection
+@check_options
 def command(
     *,
     mails: tuple[Path, ...],
@@ -45,4 +47,5 @@ def command(
     series, base = asked
     show_patches(Console(stderr=True), series)
     options["tree"] = options["tree"] or base
-    return perform(chosen(options), [series], jobs=options["jobs"], output=output, as_json=as_json)
+    checks = chosen_checks(options)
+    return perform(chosen(options), [series], jobs=options["jobs"], output=output, as_json=as_json, checks=checks)

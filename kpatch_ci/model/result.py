@@ -10,6 +10,7 @@ from typing import Any
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult, Diagnostic, Proof
 from kpatch_ci.model.comparison import Comparison
+from kpatch_ci.model.each import CheckResult, EachResult
 from kpatch_ci.model.series import ApplyResult, Claim
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import Replicate
@@ -48,9 +49,13 @@ class ArchResult:
     """What the patched kernel complains of on its boots' consoles, and the baseline does not (WARN and the like)."""
     config_changes: tuple[str, ...] = ()
     """Kconfig symbols in which the arms differ: what the patch did to the configuration, beside its code."""
+    each: EachResult | None = None
+    """A build after every patch, where that was asked for."""
+    checks: tuple[CheckResult, ...] = ()
+    """What was asked of W=1, sparse and checkpatch. Findings are no failure."""
     comparisons: tuple[Comparison, ...] = ()
     status: Status = Status.PASSED
-    """Failed: does not apply, build or boot, an arm's workload failed, or a primary figure regressed beyond the threshold."""
+    """Failed: does not apply, build (after each patch, where asked for) or boot, a workload failed, or a primary figure regressed."""
     reason: str = ""
     reproduce: str = ""
 

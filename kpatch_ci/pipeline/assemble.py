@@ -21,6 +21,7 @@ from kpatch_ci.model.result import ArchResult, ArmResult, SeriesResult, worst
 from kpatch_ci.model.series import BASELINE, Adds, ApplyResult, Arm, Contrast, Series
 from kpatch_ci.model.status import Status, Verdict
 from kpatch_ci.model.workload import Replicate, WorkloadPlan
+from kpatch_ci.pipeline.each import checks_of, each_of, judged
 from kpatch_ci.pipeline.engine import Values
 from kpatch_ci.pipeline.plan import plans_for
 from kpatch_ci.pipeline.stages import apply_name, boot_name, build_name, run_name
@@ -106,7 +107,9 @@ def _arch(
     baseline, patched = arms
     proofs = _proofs(series.adds, baseline, patched) if series.contrast is not Contrast.SWITCHED else ()
     ordered = (*(c for c in compared if c.primary), *(c for c in compared if not c.primary))
-    status, reason = _judge(series, applied, arms, proofs, ordered)
+    each = each_of(values, machine.arch, series)
+    checks = checks_of(values, machine.arch, series)
+    status, reason = judged(*_judge(series, applied, arms, proofs, ordered), each, checks)
     warnings = introduced(patched.build.warnings, baseline.build.warnings) if baseline and patched else ()
     return ArchResult(
         arch=machine.arch,
@@ -119,6 +122,8 @@ def _arch(
         not_compiled=tuple(path for path, made in patched.build.compiled.items() if not made) if patched else (),
         new_complaints=_new_complaints(baseline, patched),
         config_changes=_config_changes(baseline, patched),
+        each=each,
+        checks=checks,
         comparisons=ordered,
         status=status,
         reason=reason,

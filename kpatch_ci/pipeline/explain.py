@@ -10,6 +10,7 @@ from typing import Any
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult, Tree
 from kpatch_ci.model.digest import digest
+from kpatch_ci.model.each import CheckResult, EachResult
 from kpatch_ci.model.result import StageTime
 from kpatch_ci.model.series import ApplyResult
 from kpatch_ci.model.status import Mode, Status
@@ -17,6 +18,8 @@ from kpatch_ci.model.workload import Replicate
 from kpatch_ci.pipeline.engine import Node
 from kpatch_ci.pipeline.memo import Memo
 from kpatch_ci.pipeline.stages import Stages
+
+_WITH_STATUS = BuildResult | BootResult | ApplyResult | EachResult | CheckResult
 
 
 class Recorder:
@@ -32,7 +35,7 @@ class Recorder:
         if isinstance(value, Replicate):
             self._runs[node.name.rsplit(" seed ", 1)[0]].append(value)
             return
-        status = value.status if isinstance(value, BuildResult | BootResult | ApplyResult) else Status.PASSED
+        status = value.status if isinstance(value, _WITH_STATUS) else Status.PASSED
         if value is None:
             self._rows.append(StageTime(node.name, "", False, 0.0, "skipped: what it needs failed", Status.SKIPPED))
             return
@@ -58,6 +61,8 @@ class Recorder:
                 "tree": self._tree.tree_id,
                 "patches and ports": digest([self._tree.tree_id, value.tree_id, value.reason]),
             }
+        if isinstance(value, EachResult | CheckResult):
+            return {"patches, builds, checker or its options": value.key, "tools": tools}
         return {"packages, agent or tools": str(getattr(value, "digest", ""))}
 
     def rows(self) -> tuple[StageTime, ...]:

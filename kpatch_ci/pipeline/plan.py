@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kpatch_ci.model.series import BASELINE, Arm, Series
 from kpatch_ci.model.workload import WorkloadPlan
+from kpatch_ci.pipeline.each import NO_CHECKS, Checks, check_nodes
 from kpatch_ci.pipeline.engine import Node
 from kpatch_ci.pipeline.live import alone, interleaved, proven
 from kpatch_ci.pipeline.stages import Stages, boot_nodes
@@ -15,10 +16,11 @@ from kpatch_ci.pipeline.stages import Stages, boot_nodes
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How far a run goes: without ``boots`` it stops after the builds, without ``replicates`` after the boots."""
+    """How far a run goes: without ``boots`` it stops after the builds, without ``replicates`` after the boots; and what else is asked."""
 
     boots: bool = True
     replicates: bool = True
+    checks: Checks = NO_CHECKS
 
 
 FULL = Depth()
@@ -52,7 +54,7 @@ def plan(stages: Stages, series: Sequence[Series], depth: Depth = FULL, *, basel
             continue
         for arm, plans in measured.items():
             nodes += [node for one in plans for node in stages.replicates(machine, arm, one, config.seeds)]
-    return alone(nodes, live)
+    return alone(nodes + check_nodes(stages, series, depth.checks), live)
 
 
 def _measured(

@@ -21,6 +21,7 @@ from kpatch_ci.model.series import BASELINE, Series
 from kpatch_ci.model.status import Mode
 from kpatch_ci.model.workload import Replicate
 from kpatch_ci.pipeline.assemble import assemble, fingerprint
+from kpatch_ci.pipeline.each import NO_CHECKS, Checks
 from kpatch_ci.pipeline.engine import Engine, Node, Observer, Values
 from kpatch_ci.pipeline.explain import Recorder
 from kpatch_ci.pipeline.memo import Memo
@@ -109,12 +110,19 @@ def new_run_id(now: datetime.datetime) -> str:
 
 
 def run(
-    session: Session, series: Sequence[Series], observer: Observer, *, run_id: str, command: str, began: float
+    session: Session,
+    series: Sequence[Series],
+    observer: Observer,
+    *,
+    run_id: str,
+    command: str,
+    began: float,
+    checks: Checks = NO_CHECKS,
 ) -> RunResult:
     """The main job. ``began`` is time.monotonic() at the start of the command, installation included."""
     config = session.config
     now = datetime.datetime.now(datetime.UTC)
-    outcome = execute(session, series, observer)
+    outcome = execute(session, series, observer, Depth(checks=checks))
     extra = {
         "kpatch_ci": __version__,
         "tools": session.tools.fingerprint,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from kpatch_ci.model.boot import BootResult
-from kpatch_ci.model.build import BuildResult, Diagnostic
+from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.comparison import Comparison
 from kpatch_ci.model.errors import UserError, UserErrors
 from kpatch_ci.model.result import SCHEMA, ArchResult, ArmResult, RunResult, SeriesResult
 from kpatch_ci.model.series import AppliedPatch, ApplyResult
 from kpatch_ci.model.status import Status
 from kpatch_ci.model.workload import Replicate
+from kpatch_ci.report.checks import check_json, each_json, warnings_json
 from kpatch_ci.report.logs import log_names
 from kpatch_ci.report.schema import Document
 
@@ -83,7 +84,7 @@ def _series(series: SeriesResult, logs: Logs) -> Json:
 
 
 def _arch(arch: ArchResult, logs: Logs) -> Json:
-    patched = _build(arch.patched, logs) | {"new_warnings": _warnings(arch.new_warnings)}
+    patched = _build(arch.patched, logs) | {"new_warnings": warnings_json(arch.new_warnings)}
     return {
         **_fields(arch, "arch machine status reason reproduce"),
         "apply": _apply(arch.apply),
@@ -92,6 +93,8 @@ def _arch(arch: ArchResult, logs: Logs) -> Json:
         "not_compiled": list(arch.not_compiled),
         "config_changes": list(arch.config_changes),
         "new_complaints": list(arch.new_complaints),
+        "each": each_json(arch.each, logs),
+        "checks": [check_json(c) for c in arch.checks],
         "proofs": [_fields(p, "kind name in_baseline in_patched holds") for p in arch.proofs],
         "replicates": {"baseline": _replicates(arch.baseline), "patched": _replicates(arch.patched)},
         "comparisons": [_comparison(c) for c in arch.comparisons],
@@ -122,14 +125,10 @@ def _build(arm: ArmResult | None, logs: Logs) -> Json:
         **_fields(build, names),
         **_fields(build, "image_digest config_digest reproduce"),
         "seconds": _finite(build.seconds) or 0.0,
-        "warnings": _warnings(build.warnings),
+        "warnings": warnings_json(build.warnings),
         "misses": [_fields(m, "symbol wanted got reason where") for m in build.misses],
         "log": _log(build.log, logs),
     }
-
-
-def _warnings(found: Iterable[Diagnostic]) -> list[Json]:
-    return [_fields(d, "path line severity text option") for d in found]
 
 
 def _boots(arm: ArmResult | None, logs: Logs) -> Json:

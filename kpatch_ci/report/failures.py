@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kpatch_ci.model.status import Status, Verdict
+from kpatch_ci.report.checks import warning_line
 from kpatch_ci.report.schema import ArchDoc, ArmBootDoc, BuildDoc, Document, ReplicateDoc
 from kpatch_ci.report.view import BAD, every_arch, hunks, primaries, sentence
 
@@ -16,7 +17,7 @@ class Failure:
     """One thing that went wrong, and all that a person needs to look into it. Texts are as they came: not escaped."""
 
     stage: str
-    """apply, build.ARM, proof, boot.ARM, run.ARM, verdict."""
+    """apply, build.ARM, each, check.CHECKER, proof, boot.ARM, run.ARM, verdict."""
     series: tuple[str, ...]
     arch: str
     status: Status
@@ -61,7 +62,14 @@ def _merged(group: list[Failure], document: Document) -> Failure:
 
 def arch_failures(series: str, arch: ArchDoc) -> list[Failure]:
     """Those of one series on one architecture; never empty where its status is failed or error."""
-    found = [*_apply(series, arch), *_arms(series, arch), *_proofs(series, arch), *_verdicts(series, arch)]
+    found = [
+        *_apply(series, arch),
+        *_arms(series, arch),
+        *_each(series, arch),
+        *_checks(series, arch),
+        *_proofs(series, arch),
+        *_verdicts(series, arch),
+    ]
     if not found and arch.status in BAD:
         found = [Failure("verdict", (series,), arch.arch, arch.status, arch.reason, reproduce=arch.reproduce)]
     return found
@@ -98,6 +106,23 @@ def _arms(series: str, arch: ArchDoc) -> Iterator[Failure]:
         for run in getattr(arch.replicates, arm).failures:
             if run.status in BAD:
                 yield _run(series, arch, arm, run)
+
+
+def _each(series: str, arch: ArchDoc) -> Iterator[Failure]:
+    """The first patch that breaks the build; where that is the last one, the patched arm's build has told it."""
+    first = next((p for p in arch.each.patches if p.status in BAD), None) if arch.each else None
+    if arch.each and first and first.number < len(arch.each.patches):
+        tail = "\n".join([*map(warning_line, first.errors), "", first.log_tail])
+        yield Failure("each", (series,), arch.arch, first.status, arch.each.reason, "", tail, first.log, arch.reproduce)
+
+
+def _checks(series: str, arch: ArchDoc) -> Iterator[Failure]:
+    for check in arch.checks:
+        if check.status in BAD:
+            stage = f"check.{check.checker}"
+            yield Failure(
+                stage, (series,), arch.arch, check.status, check.reason, "", check.log_tail, "", arch.reproduce
+            )
 
 
 def _boots(series: str, arch: ArchDoc, arm: str) -> Iterator[Failure]:

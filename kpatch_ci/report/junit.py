@@ -16,9 +16,11 @@ from junit_xml import TestCase, TestSuite
 
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.status import Status, Verdict
+from kpatch_ci.report.checks import check_line, finding_lines, warning_line
 from kpatch_ci.report.clean import one_line, printable, tail
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import arch_failures, boot_reason, build_reason, proof_reason
+from kpatch_ci.report.parts import CheckDoc
 from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, Document, ReplicateDoc
 from kpatch_ci.report.view import BAD, applied, cases, every_arch, figure, hunks, mean, primaries, sentence
 
@@ -79,6 +81,7 @@ def _timestamp(started: str) -> str | None:
 
 def _cases(suite: str, series: str, arch: ArchDoc) -> Iterator[TestCase]:
     tests = [_apply(suite, arch), _build(suite, arch, "baseline"), _build(suite, arch, "patched"), _proof(suite, arch)]
+    tests += [*_each(suite, arch), *(_check(suite, c) for c in arch.checks)]
     tests += [_boot(suite, arch, "baseline"), _boot(suite, arch, "patched")]
     tests += [_figure(suite, arch, c) for c in (*primaries(arch), *cases(arch))]
     yield from tests
@@ -123,6 +126,27 @@ def _build(suite: str, arch: ArchDoc, arm: str) -> TestCase:
         log_tail=build.log_tail,
         seconds=0.0 if build.cached else build.seconds,
     )
+
+
+def _each(suite: str, arch: ArchDoc) -> Iterator[TestCase]:
+    """A case a patch, where a build after every one was asked for."""
+    for patch in arch.each.patches if arch.each else ():
+        said = [f"{patch.objects} objects compiled" + (", reused" if patch.cached else "")]
+        said += [f"new {warning_line(w)}" for w in patch.new_warnings]
+        reason = f"does not build: {patch.reason}"
+        text = "\n".join([*map(warning_line, patch.errors), patch.log_tail])
+        name = f"each.{patch.number} {patch.subject}"
+        seconds = 0.0 if patch.cached else patch.seconds
+        output = "\n".join(said)
+        yield _case(suite, name, patch.status, reason, output=output, log_tail=text, seconds=seconds)
+
+
+def _check(suite: str, check: CheckDoc) -> TestCase:
+    """What a checker says; its findings are output, no failure."""
+    said = "\n".join([check_line(check), *finding_lines(check)])
+    seconds = 0.0 if check.cached else check.seconds
+    name = f"check.{check.checker}"
+    return _case(suite, name, check.status, check.reason, output=said, log_tail=check.log_tail, seconds=seconds)
 
 
 def _proof(suite: str, arch: ArchDoc) -> TestCase:

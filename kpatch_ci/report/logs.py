@@ -44,6 +44,9 @@ def _arch_logs(series: str, arch: ArchResult) -> Iterator[tuple[Path, str]]:
         yield from _arm_logs(f"{LOG_DIRECTORY}/{_safe(arch.arch)}/baseline", arch.baseline)
     if arch.patched:
         yield from _arm_logs(f"{LOG_DIRECTORY}/{_safe(arch.arch)}/{_safe(series)}", arch.patched)
+    for patch in arch.each.patches if arch.each else ():
+        if patch.log:
+            yield patch.log, f"{LOG_DIRECTORY}/{_safe(arch.arch)}/{_safe(series)}/each-{patch.number}.log"
 
 
 def _arm_logs(place: str, arm: ArmResult) -> Iterator[tuple[Path, str]]:

@@ -7,6 +7,7 @@ import re
 
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.status import Status
+from kpatch_ci.report.checks import all_lines
 from kpatch_ci.report.clean import one_line, tail
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import Failure, arch_failures, failures
@@ -40,6 +41,7 @@ def to_markdown(source: RunResult | Document) -> str:
     lines += ["", *_verdicts(document), "", SIGN_NOTE, ""]
     for failure in failures(document):
         lines += _failure(failure)
+    lines += _asked(document)
     lines += _claims(document)
     lines += _details(document)
     lines += [line for note in mode_notes(document) for line in (f"*{note}*", "")]
@@ -82,6 +84,16 @@ def _failure(failure: Failure) -> list[str]:
         lines += [f"Log: {escape(failure.log)}", ""]
     if failure.reproduce:
         lines += ["Reproduce:", "", *_fence([one_line(failure.reproduce)])]
+    return lines
+
+
+def _asked(document: Document) -> list[str]:
+    """A build after every patch, and checkers' findings: where that was asked for."""
+    lines: list[str] = []
+    for name, arch in every_arch(document):
+        found = list(all_lines(arch.each, arch.checks))
+        if found:
+            lines += [f"### {escape(name)} on {escape(arch.arch)}: patches and checks", "", *_fence(found)]
     return lines
 
 

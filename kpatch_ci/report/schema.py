@@ -3,34 +3,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, Field
 
 from kpatch_ci.model.series import ApplyMethod, Fit
-from kpatch_ci.model.status import Mode, Status, Verdict
-
-Plain = PlainSerializer(str, return_type=str)
-StatusText = Annotated[Status, Plain]
-VerdictText = Annotated[Verdict, Plain]
-ModeText = Annotated[Mode, Plain]
-Number = Annotated[float, Field(allow_inf_nan=False)]
+from kpatch_ci.report.parts import (
+    KEEP_UNKNOWN,
+    CheckDoc,
+    EachDoc,
+    ModeText,
+    Number,
+    StatusText,
+    VerdictText,
+    WarningDoc,
+)
 
 
 class Part(BaseModel):
     """Base of every object in the document."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-
-class WarningDoc(Part):
-    """One compiler or Kbuild message."""
-
-    path: str
-    line: int
-    severity: str
-    text: str
-    option: str = ""
+    model_config = KEEP_UNKNOWN
 
 
 class LastChangeDoc(Part):
@@ -250,6 +243,8 @@ class ArchDoc(Part):
     not_compiled: list[str] = []
     config_changes: list[str] = []
     new_complaints: list[str] = []
+    each: EachDoc | None = None
+    checks: list[CheckDoc] = []
     boot: BootsDoc
     replicates: RunsDoc = RunsDoc()
     comparisons: list[ComparisonDoc] = []

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.status import Status, Verdict
+from kpatch_ci.report.checks import all_lines
 from kpatch_ci.report.clean import one_line, tail
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import Failure, arch_failures, failures
@@ -166,6 +167,15 @@ def print_failures(console: Console, source: RunResult | Document, output: Path 
             console.print(Text(f"  log: {log}"), soft_wrap=True)
         if failure.reproduce:
             console.print(Text(f"  reproduce: {one_line(failure.reproduce)}"), soft_wrap=True)
+
+
+def show_checks(console: Console, source: RunResult | Document) -> None:
+    """What was asked beside figures: a build after every patch, and checkers' findings."""
+    for name, arch in every_arch(as_document(source)):
+        for number, line in enumerate(all_lines(arch.each, arch.checks)):
+            if number == 0:
+                console.print(Text(f"{one_line(name)} {arch.arch}:", "bold"))
+            console.print(Text(f"  {line}"), soft_wrap=True)
 
 
 def _heading(failure: Failure) -> Text:

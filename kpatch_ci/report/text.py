@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.status import Status
+from kpatch_ci.report.checks import check_line, each_line, finding_lines, patch_lines
 from kpatch_ci.report.clean import folded, one_line, plain_ascii, quoted
 from kpatch_ci.report.diff import flatten
 from kpatch_ci.report.document import as_document
@@ -35,6 +36,8 @@ WIDTH = 72
 LABEL = 12
 """Columns of a case's label; a longer one has a line to itself."""
 MAX_WARNINGS = 10
+LABELS = {"checkpatch": "mails"}
+"""Checkers whose name is too long for its column."""
 _HEAD = f"{'':{LABEL}} {'baseline':>9} {'patched':>9} {'chg %':>6} {'CI %':>12} {'p adj':>6} verdict"
 
 
@@ -83,6 +86,7 @@ def _series(series: SeriesDoc, document: Document) -> list[str]:
         lines += _pair("build", _build(arch))
         for warning in arch.build.patched.new_warnings[:MAX_WARNINGS]:
             lines += _fold(f"{warning.path}:{warning.line}: {warning.text} {warning.option}", "    ", "      ")
+        lines += _asked(arch)
         lines += _pair(
             "proof",
             "; ".join(f"{p.kind} {p.name}: {'in patched only' if p.holds else 'NOT PROVEN'}" for p in arch.proofs),
@@ -106,6 +110,23 @@ def _series(series: SeriesDoc, document: Document) -> list[str]:
         lines += _reproduce(arch.reproduce)
         lines.append("")
     return lines
+
+
+def _asked(arch: ArchDoc) -> list[str]:
+    """A build after every patch, and what checkers say: where that was asked for."""
+    lines: list[str] = []
+    if arch.each is not None:
+        lines += _pair("each", each_line(arch.each))
+        lines += [row for line in patch_lines(arch.each) for row in _indented(line)]
+    for check in arch.checks:
+        lines += _pair(LABELS.get(check.checker, check.checker), check_line(check))
+        lines += [row for line in finding_lines(check) for row in _indented(line)]
+    return lines
+
+
+def _indented(line: str) -> list[str]:
+    deeper = " " * (len(line) - len(line.lstrip()))
+    return _fold(line, f"    {deeper}", f"      {deeper}")
 
 
 def _build(arch: ArchDoc) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult, Diagnostic, Proof
 from kpatch_ci.model.comparison import Comparison
+from kpatch_ci.model.each import CheckResult, EachResult, Finding, PatchBuild
 from kpatch_ci.model.result import ArchResult, ArmResult, RunResult, SeriesResult, StageTime
 from kpatch_ci.model.series import AppliedPatch, ApplyMethod, ApplyResult, HunkFailure
 from kpatch_ci.model.status import Mode, Status, Verdict
@@ -232,6 +233,44 @@ def regressed(arch: str = "arm64") -> ArchResult:
     )
 
 
+def patch_builds(arch: str = "arm64", *, broken: bool = True) -> EachResult:
+    """Three patches: the first newly warns, the second does not build (where ``broken``), the third mends it."""
+    status = Status.FAILED if broken else Status.PASSED
+    warning = Diagnostic("kernel/a.c", 7, "warning", "unused variable 'c'", "-Wunused-variable", "f")
+    error = Diagnostic("kernel/a.c", 9, "error", "'x' undeclared")
+    return EachResult(
+        arch,
+        (
+            PatchBuild(1, "a: one", "t1", Status.PASSED, 10.0, 3, new_warnings=(warning,)),
+            PatchBuild(
+                2, f"b: {HOSTILE}", "t2", status, 5.0, 2, errors=(error,), reason="make: exit 2", log_tail="CC a.o"
+            ),
+            PatchBuild(3, "c: three", "t3", Status.PASSED, 8.0, 1, cached=True),
+        ),
+    )
+
+
+def checks() -> tuple[CheckResult, ...]:
+    """W=1 with a finding, sparse that could not work, checkpatch with one of a mail."""
+    return (
+        CheckResult(
+            "W=1",
+            Status.PASSED,
+            (Finding("kernel/a.c", 3, "warning", "-Wmissing-prototypes", f"no prototype {HOSTILE}"),),
+            4,
+            ("lib/b",),
+        ),
+        CheckResult("checkpatch", Status.PASSED, (Finding("", 0, "error", "NO_SIGN", "no sign-off", "", 2),), 3),
+        CheckResult("sparse", Status.ERROR, reason="make checked nothing", log_tail="make: ***"),
+    )
+
+
+def not_bisectable(arch: str = "arm64") -> ArchResult:
+    """A series whose end is well and whose middle does not build, with checkers asked."""
+    each = patch_builds(arch)
+    return arch_result(arch, each=each, checks=checks()[:2], status=Status.FAILED, reason=each.reason)
+
+
 def skipped(arch: str = "arm64") -> ArchResult:
     """Nothing was done."""
     none = ApplyResult(Status.SKIPPED, None, None, (), reason="no tree")
@@ -286,5 +325,6 @@ def everything() -> tuple[tuple[str, ArchResult], ...]:
         ("no-boot", boot_failed()),
         ("dies", replicate_failed()),
         ("worse", regressed()),
+        ("half-way", not_bisectable()),
         ("skipped", skipped()),
     )

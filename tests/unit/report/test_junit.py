@@ -89,7 +89,7 @@ def test_a_good_series_has_a_case_a_stage_and_figure() -> None:
 
 def test_counts_are_those_of_the_cases() -> None:
     root = ET.fromstring(to_junit(run_result()))  # noqa: S314 (our own text)
-    assert root.get("failures") == str(len(list(root.iter("failure")))) == "5"
+    assert root.get("failures") == str(len(list(root.iter("failure")))) == "6"
     assert root.get("tests") == str(len(list(root.iter("testcase"))))
 
 
