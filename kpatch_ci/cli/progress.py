@@ -17,6 +17,7 @@ from kpatch_ci.model.each import CheckResult, EachResult
 from kpatch_ci.model.series import ApplyResult
 from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.engine import Node
+from kpatch_ci.report.clean import one_line
 
 HEARTBEAT = 30.0
 """Seconds between plain lines while nothing ends."""
@@ -115,8 +116,8 @@ class PlainProgress:
     def _say(self, text: str) -> None:
         self._spoke = time.monotonic()
         elapsed = int(self._spoke - self._began)
-        self._console.print(
-            f"[{elapsed // 60:3d}:{elapsed % 60:02d}] {text}", markup=False, highlight=False, soft_wrap=True
+        self._console.print(  # a patch's subject may be in it: no escape sequence reaches the terminal
+            f"[{elapsed // 60:3d}:{elapsed % 60:02d}] {one_line(text)}", markup=False, highlight=False, soft_wrap=True
         )
 
     def __enter__(self) -> PlainProgress:
