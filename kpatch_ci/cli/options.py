@@ -67,9 +67,16 @@ def selection(function: F) -> F:
     return function
 
 
+def pipeline_file(options: dict[str, Any]) -> Path:
+    """The pipeline file that the ``selection`` options mean: the one given, else that of this directory, else ours."""
+    here = Path(DEFAULT_FILE)
+    given: Path | None = options["config_file"]
+    return given or (here if here.exists() else _PROJECT / DEFAULT_FILE)
+
+
 def chosen(options: dict[str, Any]) -> Config:
     """The configuration that the ``selection`` options describe. Raises UserError."""
-    path = options["config_file"] or (Path(DEFAULT_FILE) if Path(DEFAULT_FILE).exists() else _PROJECT / DEFAULT_FILE)
+    path = pipeline_file(options)
     if options["quick"] and options["profile"] not in (None, "quick"):
         raise click.UsageError("--quick and --profile contradict each other")
     profile = options["profile"] or ("quick" if options["quick"] else DEFAULT_PROFILE)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from kpatch_ci.model.series import Series
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.pipeline.each import NO_CHECKS, Checks
 from kpatch_ci.pipeline.run import load_all, run
-from kpatch_ci.pipeline.session import open_session
+from kpatch_ci.pipeline.session import Session, open_session
 from kpatch_ci.report.terminal import print_failures, show_checks, verdict_table
 from kpatch_ci.report.write import to_json, write_reports
 from kpatch_ci.store.atomic import write_text
@@ -55,6 +55,10 @@ def command(output: Path | None, as_json: bool, **options: Any) -> int:
     return perform(config, load_all(config), jobs=options["jobs"], output=output, as_json=as_json, checks=checks)
 
 
+Look = Callable[[Session, Series], Series]
+"""A last look at a series before it is run: what can be told of it by now goes into its reports."""
+
+
 def perform(
     config: Config,
     series: Sequence[Series],
@@ -63,14 +67,22 @@ def perform(
     output: Path | None,
     as_json: bool,
     checks: Checks = NO_CHECKS,
+    look: Look | None = None,
 ) -> int:
     """Run, write the reports, show the verdicts; returns the exit status."""
     began = time.monotonic()
     run_id, directory = output_directory(output)
     session = open_session(config, jobs=jobs, logs=directory / "logs", say=say)
+    if look is not None:
+        series = [look(session, one) for one in series]
     console = stderr_console()
     with progress(console) as observer:
         result = run(session, series, observer, run_id=run_id, command=command_line(), began=began, checks=checks)
+    return conclude(result, directory, as_json=as_json)
+
+
+def conclude(result: RunResult, directory: Path, *, as_json: bool) -> int:
+    """Write the reports, show the verdicts; returns the exit status."""
     document = write_reports(result, directory)
     _remember(directory)
     if as_json:
@@ -81,7 +93,8 @@ def perform(
 
 def show(result: RunResult, directory: Path, out: Console) -> None:
     """The verdict table, each failure with what is needed to look into it, and where the reports are."""
-    out.print(verdict_table(result))
+    if any(series.arches for series in result.series):
+        out.print(verdict_table(result))
     show_checks(out, result)
     print_failures(out, result, directory)
     measured = [

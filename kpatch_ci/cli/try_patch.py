@@ -1,18 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``kpatch-ci try``: patches from files, no series folder needed."""
+"""``kpatch-ci try``: patches from files, no series folder needed; what they touch decides what they are tested with."""
 
 from __future__ import annotations
 
+import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
+from kpatch_ci import __version__
 from kpatch_ci.cli.checks import check_options, chosen_checks
 from kpatch_ci.cli.mails import mail_options, series_asked_for, show_patches
-from kpatch_ci.cli.options import chosen, selection
-from kpatch_ci.cli.run import perform
+from kpatch_ci.cli.options import chosen, command_line, output_directory, pipeline_file, selection
+from kpatch_ci.cli.output import say
+from kpatch_ci.cli.run import conclude, perform
+from kpatch_ci.config.load import DEFAULT_PROFILE, Config
+from kpatch_ci.config.narrow import profiles_of
+from kpatch_ci.config.selection import Asked, Choice, choose
+from kpatch_ci.model.result import RunResult, SeriesResult
+from kpatch_ci.model.series import Series
+from kpatch_ci.model.status import Mode
+from kpatch_ci.pipeline.foresee import foresee
+from kpatch_ci.pipeline.session import Session
+
+QUICK = "quick"
+NOTHING = "nothing to build: no file that the series touches is part of a kernel that this run could test"
 
 
 @click.command(name="try")
@@ -34,12 +49,16 @@ def command(
     """Test patches straight from where they are, as one series: no folder in patches/ is needed.
 
     MAILS are whatever `check` takes (see its --help, and docs/intake.md): files, directories, archives, - for standard
-    input, a message-id. Everything else is as in `run`: pipeline.yaml says on which machines and with which workloads.
+    input, a message-id. The paths that they touch pick architectures, machines and workloads: `select:` of pipeline.yaml
+    is the table, and what it picked is said, with the reason. --arch, --workload and --profile win over it. The profile is `quick` unless
+    another is named (--profile default: all seeds and cases). What touches no file of any kernel is not built: that is said, and the exit
+    status is 0.
 
     \b
     Examples:
-      ./kpatch-ci try my.patch -t ~/linux --workload hackbench --quick
+      ./kpatch-ci try my.patch -t ~/linux
       ./kpatch-ci try --range v6.1..topic -t ~/linux
+      ./kpatch-ci try my.patch --profile default --arch arm64 --workload hackbench
     """
     asked = series_asked_for(mails, commits, repo, revision, [options["tree"]] if options["tree"] else [])
     if asked is None:
@@ -47,5 +66,62 @@ def command(
     series, base = asked
     show_patches(Console(stderr=True), series)
     options["tree"] = options["tree"] or base
+    options["profile"] = _profile(options)
+    config = chosen(options)
+    choice = choose(config.rules, series.paths, config.machines, config.workloads, _asked(options, config))
+    for line in choice.lines:
+        say(line)
+    series = replace(series, chosen=choice.lines)
+    if not choice.built:
+        say(NOTHING)
+        return _nothing_to_do(config, series, output, as_json=as_json)
     checks = chosen_checks(options)
-    return perform(chosen(options), [series], jobs=options["jobs"], output=output, as_json=as_json, checks=checks)
+    narrowed = _narrowed(config, choice)
+    how = {"jobs": options["jobs"], "output": output, "as_json": as_json}
+    return perform(narrowed, [series], **how, checks=checks, look=_look)
+
+
+def _profile(options: dict[str, Any]) -> str | None:
+    """The one that was named, else the quick one where the file has it: a person waits for the answer."""
+    given: str | None = options["profile"]
+    if given or options["quick"]:
+        return given
+    return QUICK if QUICK in profiles_of(pipeline_file(options)) else None
+
+
+def _asked(options: dict[str, Any], config: Config) -> Asked:
+    named = options["profile"] not in (None, DEFAULT_PROFILE)
+    return Asked(
+        arches=bool(options["arch"]),
+        machines=named and config.own_machines,
+        workloads=bool(options["workload"]),
+    )
+
+
+def _narrowed(config: Config, choice: Choice) -> Config:
+    more = tuple(name for name in choice.kconfig if name not in config.kconfig)
+    return replace(config, machines=choice.machines, workloads=choice.workloads, kconfig=(*config.kconfig, *more))
+
+
+def _look(session: Session, series: Series) -> Series:
+    lines = foresee(session, series)
+    for line in lines:
+        say(line)
+    return replace(series, chosen=(*series.chosen, *lines))
+
+
+def _nothing_to_do(config: Config, series: Series, output: Path | None, *, as_json: bool) -> int:
+    """Reports that say so, for whoever reads those alone."""
+    run_id, directory = output_directory(output)
+    result = RunResult(
+        run_id=run_id,
+        started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        seconds=0.0,
+        profile=config.profile or DEFAULT_PROFILE,
+        mode=Mode.DETERMINISTIC,
+        tree={"label": config.tree},
+        fingerprint={"kpatch_ci": __version__},
+        series=(SeriesResult(series.name, series.title, series.notes, (), chosen=(*series.chosen, NOTHING)),),
+        command=command_line(),
+    )
+    return conclude(result, directory, as_json=as_json)

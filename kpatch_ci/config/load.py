@@ -9,7 +9,9 @@ from pathlib import Path
 
 from kpatch_ci.config.accel import check_accelerators
 from kpatch_ci.config.entries import SeriesEntry, choices, narrow_series
+from kpatch_ci.config.narrow import first_seeds, narrow, narrow_machines
 from kpatch_ci.config.schema import PipelineFile, Timeouts, Value
+from kpatch_ci.config.selection import Rule, faults, read_rules
 from kpatch_ci.guest.machine import load_machine, machine_files
 from kpatch_ci.model.errors import UserError, UserErrors
 from kpatch_ci.model.machine import Accel, Machine
@@ -61,6 +63,10 @@ class Config:
     timeouts: Timeouts
     fuzz: int = 0
     """Lines of context that may be ignored where a mail does not apply otherwise; only ever asked for on the command line."""
+    rules: tuple[Rule, ...] = ()
+    """What `try` goes by."""
+    own_machines: bool = False
+    """Whether the machines are those of a profile."""
 
     @property
     def patches(self) -> Path:
@@ -89,9 +95,10 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
     entries = checker.series()
     checker.names("kconfig", model.kconfig, checker.fragment_names(), "a file of kconfigs/")
     plans = checker.plans(selection.profile)
+    rules = checker.rules()
     checker.raise_all()
-    seeds = _seeds(model, selection)
-    narrowed = _narrow_machines(machines, selection.arches)
+    seeds = first_seeds((chosen.seeds if chosen else None) or model.seeds, selection.seeds)
+    narrowed = narrow_machines(machines, selection.arches)
     check_accelerators(narrowed, checker.root / "qemu", selection.accel)
     return Config(
         path=path,
@@ -105,36 +112,19 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
         kconfig=model.kconfig,
         tools=model.tools,
         archives=(model.archives.main, model.archives.security) if model.archives else None,
-        workloads=tuple(
-            p for p in plans if p.name in _narrow("workload", [p.name for p in plans], selection.workloads)
-        ),
+        workloads=tuple(p for p in plans if p.name in narrow("workload", [p.name for p in plans], selection.workloads)),
         seeds=seeds,
         thresholds=_thresholds(model),
         timeouts=model.timeouts,
         fuzz=selection.fuzz,
+        rules=rules,
+        own_machines=bool(chosen and chosen.machines),
     )
 
 
 def _thresholds(model: PipelineFile) -> Thresholds:
     numbers = model.statistics
     return Thresholds(alpha=numbers.alpha, confidence=numbers.confidence)
-
-
-def _seeds(model: PipelineFile, selection: Selection) -> tuple[Seed, ...]:
-    """boots x runs seeds, counted from 1; ``--seeds N`` keeps the first N, in rounds over the boots."""
-    profile = model.profiles.get(selection.profile)
-    shape = (profile.seeds if profile else None) or model.seeds
-    every = [Seed(boot, run) for run in range(1, shape.runs + 1) for boot in range(1, shape.boots + 1)]
-    wanted = selection.seeds
-    if wanted is None:
-        return tuple(sorted(every))
-    if wanted < 1:
-        raise UserError(f"{wanted} seeds measure nothing", where="--seeds", expected="a whole number from 1 on")
-    run = shape.runs
-    while len(every) < wanted:
-        run += 1
-        every += [Seed(boot, run) for boot in range(1, shape.boots + 1)]
-    return tuple(sorted(every[:wanted]))
 
 
 class _Checker:
@@ -265,6 +255,19 @@ class _Checker:
                 cases[case.label] = case
         return list(cases.values())
 
+    def rules(self) -> tuple[Rule, ...]:
+        """``select:``, checked; none where something is wrong with it."""
+        known = machine_files(self.root / "qemu")
+        found = list(faults(self.model.select, self._every_case(), known, self.fragment_names()))
+        for loc, what, expected in found:
+            self._add(what, loc, expected)
+        return () if found else read_rules(self.model.select, lambda n: load_machine(self.root / "qemu" / f"{n}.yaml"))
+
+    def _every_case(self) -> dict[str, list[Case]]:
+        """Each workload with the cases that it has in any profile."""
+        by_profile = [{p.name: p.cases for p in self.plans(name)} for name in (DEFAULT_PROFILE, *self.model.profiles)]
+        return {name: [case for plans in by_profile for case in plans.get(name, ())] for name in self.model.workloads}
+
     def _add(self, what: str, loc: Loc, expected: str) -> None:
         self.errors.append(UserError(what, where=self.lines.where(loc), expected=expected))
 
@@ -281,17 +284,3 @@ def _line(error: UserError) -> tuple[str, int]:
 
 def _kind(name: str) -> str:
     return name.split("-", 1)[0]
-
-
-def _narrow(option: str, all_names: Collection[str], chosen: Collection[str]) -> tuple[str, ...]:
-    """The chosen names in the file's order."""
-    known = list(all_names)
-    for name in chosen:
-        if name not in known:
-            raise UserError(f"no {option} '{name}'", where=f"--{option}", expected=choices(name, known))
-    return tuple(n for n in known if n in chosen) if chosen else tuple(all_names)
-
-
-def _narrow_machines(machines: list[Machine], arches: Collection[str]) -> tuple[Machine, ...]:
-    names = _narrow("arch", [m.arch for m in machines], arches)
-    return tuple(m for m in machines if m.arch in names)

@@ -71,6 +71,20 @@ class SeriesEntryFile(Strict):
     workloads: tuple[str, ...] = ()
 
 
+class SelectFile(Strict):
+    """One rule of ``select:``: what `try` does with the files that a patch touches. The first whose path fits counts."""
+
+    paths: tuple[str, ...] = pydantic.Field(min_length=1)
+    why: str = pydantic.Field(min_length=1)
+    built: bool = True
+    arches: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    """A workload's name, and settings of the cases that matter: ``dbench fs=xfs``."""
+    kconfig: tuple[str, ...] = ()
+    """Fragments that the kernels get besides those of the run."""
+
+
 class PipelineFile(Strict):
     """The whole file."""
 
@@ -85,3 +99,4 @@ class PipelineFile(Strict):
     statistics: Statistics = Statistics()
     timeouts: Timeouts = Timeouts()
     profiles: dict[str, ProfileFile] = pydantic.Field(default_factory=dict)
+    select: tuple[SelectFile, ...] = ()

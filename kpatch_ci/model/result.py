@@ -77,11 +77,13 @@ class SeriesResult:
     arms: tuple[str, str] = ("baseline", "patched")
     """What was compared: a kernel each, marked ``(off)`` where its change was switched off."""
     claims: tuple[Claim, ...] = ()
+    chosen: tuple[str, ...] = ()
+    """What `try` picked, and why."""
 
     @property
     def status(self) -> Status:
-        """Worst of its architectures."""
-        return worst(tuple(a.status for a in self.arches))
+        """Worst of its architectures; skipped where it is for none."""
+        return worst(tuple(a.status for a in self.arches)) if self.arches else Status.SKIPPED
 
 
 @dataclass(frozen=True, slots=True)

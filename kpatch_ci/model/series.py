@@ -172,6 +172,8 @@ class Series:
     """Baseline patches: both arms have them."""
     kernel: str = ""
     """Name under which its patches are applied and built; empty: its own."""
+    chosen: tuple[str, ...] = ()
+    """Why it is tested as it is, in words: what `try` picked from the paths that it touches."""
 
     @property
     def patched_kernel(self) -> str:

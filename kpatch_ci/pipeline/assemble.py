@@ -61,6 +61,7 @@ def _series(config: Config, series: Series, values: Values, command: str) -> Ser
         variant=series.variant,
         arms=(first.label, second.label),
         claims=series.claims,
+        chosen=series.chosen,
     )
 
 

@@ -42,6 +42,7 @@ def to_markdown(source: RunResult | Document) -> str:
     for failure in failures(document):
         lines += _failure(failure)
     lines += _asked(document)
+    lines += _chosen(document)
     lines += _claims(document)
     lines += _details(document)
     lines += [line for note in mode_notes(document) for line in (f"*{note}*", "")]
@@ -95,6 +96,12 @@ def _asked(document: Document) -> list[str]:
         if found:
             lines += [f"### {escape(name)} on {escape(arch.arch)}: patches and checks", "", *_fence(found)]
     return lines
+
+
+def _chosen(document: Document) -> list[str]:
+    """What `try` picked, and why."""
+    lines = [f"- {escape(text)}" for series in document.series for text in series.chosen]
+    return ["### Tested with", "", *lines, ""] if lines else []
 
 
 def _claims(document: Document) -> list[str]:

@@ -270,6 +270,8 @@ class SeriesDoc(Part):
     variant: str = ""
     arms: tuple[str, str] = ("baseline", "patched")
     claims: list[ClaimDoc] = []
+    chosen: list[str] = []
+    """What `try` picked from the paths that the series touches, and why."""
     status: StatusText
     arches: list[ArchDoc]
 

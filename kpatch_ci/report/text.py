@@ -68,6 +68,8 @@ def _header(document: Document) -> list[str]:
     ]
     for name, arch in every_arch(document):
         lines += _fold(f"{name}, {arch.arch}: {_verdict(arch)}", "  ", "      ")
+    for series in document.series:
+        lines += [] if series.arches else _fold(f"{series.name}: {series.status}, on no architecture", "  ", "      ")
     return [*lines, ""]
 
 
@@ -79,6 +81,9 @@ def _verdict(arch: ArchDoc) -> str:
 
 def _series(series: SeriesDoc, document: Document) -> list[str]:
     lines: list[str] = []
+    if series.chosen:
+        lines += ["-" * WIDTH, *_fold(f"{series.name}: {series.title}")]
+        lines += [line for text in series.chosen for line in _fold(text, "  ", "    ")]
     for arch in series.arches:
         lines += ["-" * WIDTH, *_fold(f"{series.name} on {arch.arch}: {arch.status}")]
         lines += _fold(series.title, "  ")
