@@ -33,7 +33,7 @@ def summary(value: Any, seconds: float, known: bool) -> str:
     if known and not isinstance(value, ApplyResult):
         return "reused"
     if value is None:
-        return "skipped (what it needs failed)"
+        return "skipped (what it needs failed, or it is the baseline's image)"
     took = f"{seconds:.1f} s"
     status = getattr(value, "status", Status.PASSED)
     if isinstance(value, ApplyResult):

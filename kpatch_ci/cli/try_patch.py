@@ -17,9 +17,11 @@ from kpatch_ci.cli.mails import mail_options, series_asked_for, show_patches
 from kpatch_ci.cli.options import chosen, command_line, output_directory, pipeline_file, selection
 from kpatch_ci.cli.output import say
 from kpatch_ci.cli.run import conclude, perform
+from kpatch_ci.config.accel import check_accelerators
 from kpatch_ci.config.load import DEFAULT_PROFILE, Config
 from kpatch_ci.config.narrow import profiles_of
 from kpatch_ci.config.selection import Asked, Choice, choose
+from kpatch_ci.model.machine import Accel
 from kpatch_ci.model.result import RunResult, SeriesResult
 from kpatch_ci.model.series import Series
 from kpatch_ci.model.status import Mode
@@ -77,6 +79,7 @@ def command(
         return _nothing_to_do(config, series, output, as_json=as_json)
     checks = chosen_checks(options)
     narrowed = _narrowed(config, choice)
+    check_accelerators(narrowed.machines, config.root / "qemu", Accel(options["accel"]) if options["accel"] else None)
     how = {"jobs": options["jobs"], "output": output, "as_json": as_json}
     return perform(narrowed, [series], **how, checks=checks, look=_look)
 

@@ -261,7 +261,8 @@ class _Checker:
         found = list(faults(self.model.select, self._every_case(), known, self.fragment_names()))
         for loc, what, expected in found:
             self._add(what, loc, expected)
-        return () if found else read_rules(self.model.select, lambda n: load_machine(self.root / "qemu" / f"{n}.yaml"))
+        folder = self.root / "qemu"
+        return () if found else read_rules(self.model.select, lambda n: load_machine(folder / f"{n}.yaml", self.accel))
 
     def _every_case(self) -> dict[str, list[Case]]:
         """Each workload with the cases that it has in any profile."""

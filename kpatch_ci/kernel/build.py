@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from kpatch_ci.kernel.diagnostics import objects_compiled, warnings
 from kpatch_ci.kernel.external import External, copy_external, drop_external
 from kpatch_ci.kernel.kconfig import Requested, merged
 from kpatch_ci.kernel.make import PINNED, SRC, Failure, Make
+from kpatch_ci.kernel.objects import differing_objects
 from kpatch_ci.kernel.outputs import OddOutput, all_logs, compiled, logs_of, read_small, take
 from kpatch_ci.model.arch import Arch
 from kpatch_ci.model.build import BuildResult, Tree
@@ -179,6 +180,7 @@ class Builder:
     def _keep(self, request: BuildRequest, key: str, out: Path, seconds: float) -> Artifact:
         text = all_logs(out)
         changed = changed_paths(request.tree, request.tree_id) if _is_patched(request) else ()
+        objects = self._output(request.baseline()) if _is_patched(request) else None
 
         def fill(place: Path) -> Mapping[str, Any]:
             modules = take(out, request.arch, place)
@@ -189,6 +191,7 @@ class Builder:
                 "objects": objects_compiled(text),
                 "release": read_small(out, "include/config/kernel.release").strip(),
                 "compiled": compiled(out, changed, SRC),
+                "differing": differing_objects(out, objects) if objects and objects.is_dir() else None,
                 "warnings": [[d.path, d.line, d.severity, d.text, d.option] for d in warnings(text)],
                 "modules": modules,
                 "tree_id": request.tree_id,
@@ -213,12 +216,17 @@ def _result(request: BuildRequest, artifact: Artifact, *, cached: bool) -> Build
         image_digest=artifact.digests["image"],
         kernel_digest=digest({n: d for n, d in artifact.digests.items() if n == "image" or n.startswith("modules/")}),
         compiled=meta["compiled"],
+        differing=_sections(meta.get("differing")),
         config_digest=artifact.digests["config"],
         artifact=artifact.path,
         log=artifact.path / KEPT_LOG,
         warnings=warnings((artifact.path / KEPT_LOG).read_text(errors="replace")),
         reproduce=meta["reproduce"],
     )
+
+
+def _sections(kept: Mapping[str, Sequence[str]] | None) -> Mapping[str, tuple[str, ...]] | None:
+    return None if kept is None else {name: tuple(found) for name, found in kept.items()}
 
 
 def _failed(

@@ -70,10 +70,21 @@ class Proof:
     """One thing that a series adds, looked up in both arms' images."""
 
     kind: str
-    """``symbol``, ``sysctl``, ``sched_feature``, or ``source``: a changed file that an object was made from."""
+    """``symbol``, ``sysctl``, ``sched_feature``, or ``source``: a changed file that an object was made from.
+
+    Derived ones are also ``function``, ``variable``, ``syscall``, ``parameter`` and ``string``."""
     name: str
     in_patched: bool
     in_baseline: bool
+    derived: bool = False
+    """Read from the patch by us, not named by the series: where it is not found that explains, and is no fault."""
+    why: str = ""
+    """Of a derived one that does not hold: what may be the reason."""
+
+    @property
+    def broken(self) -> bool:
+        """Whether it was promised and does not hold."""
+        return not self.holds and not self.derived
 
     @property
     def holds(self) -> bool:
@@ -101,6 +112,8 @@ class BuildResult:
     config_digest: str = ""
     compiled: Mapping[str, bool] = field(default_factory=dict)
     """Code files that the arm changes -> whether any object was made from them under this configuration."""
+    differing: Mapping[str, tuple[str, ...]] | None = None
+    """Objects that differ from the baseline's -> their sections that do; None of a baseline, or where that was not recorded."""
     artifact: Path | None = None
     log: Path | None = None
     warnings: tuple[Diagnostic, ...] = ()

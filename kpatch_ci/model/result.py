@@ -53,6 +53,8 @@ class ArchResult:
     """A build after every patch, where that was asked for."""
     checks: tuple[CheckResult, ...] = ()
     """What was asked of W=1, sparse and checkpatch. Findings are no failure."""
+    differing: Mapping[str, tuple[str, ...]] | None = None
+    """Objects that differ between the arms, each with its sections that do; None where that is not known."""
     comparisons: tuple[Comparison, ...] = ()
     status: Status = Status.PASSED
     """Failed: does not apply, build (after each patch, where asked for) or boot, a workload failed, or a primary figure regressed."""

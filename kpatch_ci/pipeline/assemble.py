@@ -9,12 +9,13 @@ from typing import Any
 from kpatch_ci.config.load import Config
 from kpatch_ci.guest.console import find_warnings
 from kpatch_ci.guest.qemu import accelerator
+from kpatch_ci.kernel.additions import tree_additions
 from kpatch_ci.kernel.diagnostics import introduced
 from kpatch_ci.kernel.kconfig import parse_config
 from kpatch_ci.kernel.outputs import config_changes
-from kpatch_ci.kernel.prove import prove, prove_in_guest, prove_sources
+from kpatch_ci.kernel.prove import prove, prove_derived, prove_in_guest, prove_sources
 from kpatch_ci.model.boot import BootResult
-from kpatch_ci.model.build import BuildResult, Proof
+from kpatch_ci.model.build import BuildResult, Proof, Tree
 from kpatch_ci.model.comparison import Comparison
 from kpatch_ci.model.machine import Machine
 from kpatch_ci.model.result import ArchResult, ArmResult, SeriesResult, worst
@@ -31,12 +32,14 @@ from kpatch_ci.workloads.table import WORKLOADS
 Key = tuple[str, str, Any]
 
 
-def assemble(config: Config, series: Sequence[Series], values: Values, command: str) -> tuple[SeriesResult, ...]:
+def assemble(
+    config: Config, tree: Tree, series: Sequence[Series], values: Values, command: str
+) -> tuple[SeriesResult, ...]:
     """Every series on every architecture, compared and judged. ``command`` is what reproduces it."""
-    return tuple(_series(config, one, values, command) for one in series)
+    return tuple(_series(config, tree, one, values, command) for one in series)
 
 
-def _series(config: Config, series: Series, values: Values, command: str) -> SeriesResult:
+def _series(config: Config, tree: Tree, series: Series, values: Values, command: str) -> SeriesResult:
     plans = plans_for(series, config.workloads)
     first, second = series.arms
     arms = {
@@ -50,7 +53,7 @@ def _series(config: Config, series: Series, values: Values, command: str) -> Ser
     metrics = {plan.kind: WORKLOADS[plan.kind].metrics for plan in plans}
     compared = compare_series(comparable, plans, metrics, config.thresholds)
     arches = tuple(
-        _arch(series, machine, values, arms[machine.arch], compared.get(machine.arch, []), command=command)
+        _arch(series, machine, values, arms[machine.arch], compared.get(machine.arch, []), tree=tree, command=command)
         for machine in config.machines
     )
     return SeriesResult(
@@ -102,11 +105,12 @@ def _arch(
     arms: tuple[ArmResult | None, ArmResult | None],
     compared: Sequence[Comparison],
     *,
+    tree: Tree,
     command: str,
 ) -> ArchResult:
     applied: ApplyResult = values[apply_name(series.patched_kernel)]
     baseline, patched = arms
-    proofs = _proofs(series.adds, baseline, patched) if series.contrast is not Contrast.SWITCHED else ()
+    proofs = _proofs(series.adds, tree, baseline, patched) if series.contrast is not Contrast.SWITCHED else ()
     ordered = (*(c for c in compared if c.primary), *(c for c in compared if not c.primary))
     each = each_of(values, machine.arch, series)
     checks = checks_of(values, machine.arch, series)
@@ -122,6 +126,7 @@ def _arch(
         proofs=proofs,
         not_compiled=tuple(path for path, made in patched.build.compiled.items() if not made) if patched else (),
         new_complaints=_new_complaints(baseline, patched),
+        differing=patched.build.differing if patched and not series.base else None,
         config_changes=_config_changes(baseline, patched),
         each=each,
         checks=checks,
@@ -132,13 +137,18 @@ def _arch(
     )
 
 
-def _proofs(adds: Adds, baseline: ArmResult | None, patched: ArmResult | None) -> tuple[Proof, ...]:
+def _proofs(adds: Adds, tree: Tree, baseline: ArmResult | None, patched: ArmResult | None) -> tuple[Proof, ...]:
     if not (baseline and patched and baseline.build.artifact and patched.build.artifact):
         return ()
     in_image = prove(adds, baseline.build.artifact, patched.build.artifact)
     seen = prove_in_guest(adds, _facts(baseline), _facts(patched))
     better = {(p.kind, p.name): p for p in seen}
-    return (*(better.get((p.kind, p.name), p) for p in in_image), *prove_sources(patched.build.compiled))
+    named = tuple(better.get((p.kind, p.name), p) for p in in_image)
+    added = tree_additions(tree.repo, baseline.build.tree_id, patched.build.tree_id)
+    told = {p.name.rsplit("/", 1)[-1] for p in named}
+    new = [one for one in added if one.name not in told]
+    derived = prove_derived(new, baseline.build.artifact, patched.build.artifact)
+    return (*named, *prove_sources(patched.build.compiled), *derived)
 
 
 def _facts(arm: ArmResult) -> Mapping[str, Any]:
@@ -182,9 +192,15 @@ def _judge(
     if patched is None or patched.build.status is not Status.PASSED:
         return Status.FAILED, f"does not build: {patched.build.reason if patched else 'not tried'}"
     if _unchanged(series, baseline, patched):
-        return Status.FAILED, "the series leaves the image unchanged: nothing of it was built under this configuration"
+        return Status.FAILED, f"the series leaves the image unchanged: {_why_unchanged(patched)}; not benchmarked"
     fault = _proof_fault(proofs) or _boot_fault(baseline, patched)
     return fault or _run_fault(baseline, patched) or _regression(compared) or (Status.PASSED, "")
+
+
+def _why_unchanged(patched: ArmResult) -> str:
+    if not any(patched.build.compiled.values()):
+        return "nothing of it was built under this configuration"
+    return "its files are compiled, and the kernel is the baseline's, byte for byte"
 
 
 def _proof_fault(proofs: Sequence[Proof]) -> tuple[Status, str] | None:
@@ -192,7 +208,7 @@ def _proof_fault(proofs: Sequence[Proof]) -> tuple[Status, str] | None:
     if sources and not any(p.in_patched for p in sources):
         names = ", ".join(p.name for p in sources)
         return Status.FAILED, f"not one of the files that it changes is compiled under this configuration: {names}"
-    added = [p for p in proofs if p.kind != "source"]
+    added = [p for p in proofs if p.kind != "source" and not p.derived]
     missing = [f"{p.kind} {p.name}" for p in added if not p.in_patched]
     if missing:
         return Status.FAILED, f"not found in the patched kernel: {', '.join(missing)}"

@@ -37,7 +37,16 @@ class Recorder:
             return
         status = value.status if isinstance(value, _WITH_STATUS) else Status.PASSED
         if value is None:
-            self._rows.append(StageTime(node.name, "", False, 0.0, "skipped: what it needs failed", Status.SKIPPED))
+            self._rows.append(
+                StageTime(
+                    node.name,
+                    "",
+                    False,
+                    0.0,
+                    "skipped: what it needs failed, or it is the baseline's image",
+                    Status.SKIPPED,
+                )
+            )
             return
         why = self._memo.why(node.name, self._inputs(value), reused=known)
         self._rows.append(

@@ -38,14 +38,18 @@ def plan(stages: Stages, series: Sequence[Series], depth: Depth = FULL, *, basel
     nodes = [stages.apply(one) for one in applied.values()]
     measured = _measured(series, config.workloads, baseline=baseline)
     live: list[Node] = []
+    partners = _partners(series) if baseline else {}
+    firsts = {one.arms[0].kernel for one in series}
     for machine in config.machines:
         nodes.append(stages.build_baseline(machine.arch))
         nodes += [stages.build_patched(machine.arch, kernel) for kernel in applied]
         if not depth.boots:
             continue
         nodes.append(stages.image(machine.arch))
-        kernels = dict.fromkeys(arm.kernel for arm in measured)
-        boots = [boot for kernel in kernels for boot in boot_nodes(stages, machine, kernel, config.seeds)]
+        boots: list[Node] = []
+        for kernel in dict.fromkeys(arm.kernel for arm in measured):
+            against = () if kernel in firsts else partners.get(kernel, ())
+            boots += boot_nodes(stages, machine, kernel, config.seeds, against)
         nodes += proven(stages, machine, boots)
         if not depth.replicates:
             continue
@@ -53,8 +57,21 @@ def plan(stages: Stages, series: Sequence[Series], depth: Depth = FULL, *, basel
             live += interleaved(stages, machine, measured, config.workloads, config.seeds)
             continue
         for arm, plans in measured.items():
-            nodes += [node for one in plans for node in stages.replicates(machine, arm, one, config.seeds)]
+            against = partners.get(arm.kernel, ()) if arm.kernel in firsts else ()
+            nodes += [node for one in plans for node in stages.replicates(machine, arm, one, config.seeds, against)]
     return alone(nodes + check_nodes(stages, series, depth.checks), live)
+
+
+def _partners(series: Sequence[Series]) -> dict[str, tuple[str, ...]]:
+    """Kernel -> those that it is compared with. Where none of them is another, there is nothing to measure.
+
+    A kernel that is also compared with itself, its change switched off, stands for itself and is left out.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for first, second in ((one.arms[0].kernel, one.arms[1].kernel) for one in series):
+        found.setdefault(first, {})[second] = None
+        found.setdefault(second, {})[first] = None
+    return {kernel: tuple(others) for kernel, others in found.items() if kernel not in others}
 
 
 def _measured(

@@ -137,7 +137,7 @@ def run(
         mode=_mode(config, outcome.values),
         tree=describe_tree(session),
         fingerprint=fingerprint(config, outcome.values, session.tools.versions, extra),
-        series=assemble(config, series, outcome.values, command),
+        series=assemble(config, session.tree, series, outcome.values, command),
         thresholds=_thresholds(config),
         stages=outcome.recorder.rows(),
         command=command,

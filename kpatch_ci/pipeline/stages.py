@@ -153,40 +153,51 @@ class Stages:
         name = build_name(arch, kernel)
         return Node(name, "build", work, needs=(applied, baseline), priority=PRIORITY["build"] + 1, lookup=look)
 
-    def boot(self, machine: Machine, kernel: str, boot_seed: int) -> Node:
-        """Boot a kernel, check what the guest says of itself, and keep it as a snapshot."""
+    def boot(self, machine: Machine, kernel: str, boot_seed: int, against: Sequence[str] = ()) -> Node:
+        """Boot a kernel, check what the guest says of itself, and keep it as a snapshot.
+
+        Not where it is the same image as every kernel that it is to be compared with (``against``).
+        """
         built, image = build_name(machine.arch, kernel), image_name(machine.arch)
+        others = tuple(build_name(machine.arch, other) for other in against)
 
         def look(values: Values) -> BootResult | None:
-            build = _usable(values[built])
+            build = _usable(values[built]) if _differs(values, built, others) else None
             found = self.guests.find_boot(build, values[image], machine, boot_seed) if build else None
             return replace(found, arm=kernel) if found else None
 
         def work(values: Values) -> BootResult | None:
-            build = _usable(values[built])
+            build = _usable(values[built]) if _differs(values, built, others) else None
             result = self.guests.boot(build, values[image], machine, boot_seed, self._logs) if build else None
             return replace(result, arm=kernel) if result else None
 
         name = boot_name(machine.arch, kernel, boot_seed)
-        return Node(name, "boot", work, needs=(built, image), priority=PRIORITY["boot"], lookup=look)
+        return Node(name, "boot", work, needs=(built, image, *others), priority=PRIORITY["boot"], lookup=look)
 
-    def replicates(self, machine: Machine, arm: Arm, plan: WorkloadPlan, seeds: Iterable[Seed]) -> list[Node]:
-        """One node for each case and seed of a workload."""
-        return [self._replicate(machine, arm, plan, case, seed) for case in plan.cases for seed in seeds]
+    def replicates(
+        self, machine: Machine, arm: Arm, plan: WorkloadPlan, seeds: Iterable[Seed], against: Sequence[str] = ()
+    ) -> list[Node]:
+        """One node for each case and seed of a workload. Not measured where it is the same image as all of ``against``."""
+        return [
+            self._replicate(machine, arm, plan, case, seed, against=against) for case in plan.cases for seed in seeds
+        ]
 
     def job(self, arm: Arm, plan: WorkloadPlan, case: Case, seed: Seed) -> str:
         """What the guest's agent is told to do for one replicate."""
         before = switch_off(arm.off, self.session.tree.release)
         return workload_job(WORKLOADS[plan.kind], case, seed, before)
 
-    def _replicate(self, machine: Machine, arm: Arm, plan: WorkloadPlan, case: Case, seed: Seed) -> Node:
+    def _replicate(
+        self, machine: Machine, arm: Arm, plan: WorkloadPlan, case: Case, seed: Seed, *, against: Sequence[str]
+    ) -> Node:
         arch = machine.arch
         if machine.real_time:
             case = in_real_time(WORKLOADS[plan.kind], case)
         names = (build_name(arch, arm.kernel), image_name(arch), boot_name(arch, arm.kernel, seed.boot))
-        one = _One(self, machine, arm, plan, case, seed, self.job(arm, plan, case, seed))
+        others = tuple(build_name(arch, other) for other in against)
+        one = _One(self, machine, arm, plan, case, seed, self.job(arm, plan, case, seed), others)
         name = run_name(arch, arm, plan.name, case.label, seed)
-        return Node(name, "run", one.work, needs=names, priority=PRIORITY["run"], lookup=one.look)
+        return Node(name, "run", one.work, needs=(*names, *others), priority=PRIORITY["run"], lookup=one.look)
 
     def failed(self, key: str) -> int:
         """How often the case ``key`` has failed so far."""
@@ -210,6 +221,8 @@ class _One:
     case: Case
     seed: Seed
     job: str
+    others: tuple[str, ...] = ()
+    """Builds of the kernels that it is compared with."""
 
     def _needs(self, values: Values) -> tuple[BuildResult, GuestImage, BootResult] | None:
         build: BuildResult | None = values[build_name(self.machine.arch, self.arm.kernel)]
@@ -220,9 +233,11 @@ class _One:
 
     def look(self, values: Values) -> Replicate | None:
         """The replicate, when it was measured before: it is a pure function of what its key covers."""
+        if not _differs(values, build_name(self.machine.arch, self.arm.kernel), self.others):
+            return self._unmeasured(Status.SKIPPED, "no other kernel was built to compare it with")
         needs = self._needs(values)
         if needs is None:
-            return self._unmeasured(Status.SKIPPED, "its guest did not boot")
+            return self._unmeasured(Status.SKIPPED, "its guest was not booted")
         if self._mode(needs[1]) is not Mode.DETERMINISTIC:
             return None
         kept = self.stages.session.store.get(REPLICATE, self.stages.guests.replicate_key(needs[2], self.job))
@@ -272,10 +287,19 @@ class _One:
         return Replicate(self.plan.name, self.case.label, self.seed, status, mode, reason=reason)
 
 
+def _differs(values: Values, built: str, others: Sequence[str]) -> bool:
+    """Whether one of ``others`` is another kernel than ``built``; also where there are none to compare it with."""
+    mine = _usable(values[built])
+    builds = [_usable(values[name]) for name in others]
+    return not others or any(mine and other and mine.kernel_digest != other.kernel_digest for other in builds)
+
+
 def _usable(build: BuildResult | None) -> BuildResult | None:
     return build if build is not None and build.status is Status.PASSED else None
 
 
-def boot_nodes(stages: Stages, machine: Machine, kernel: str, seeds: Sequence[Seed]) -> list[Node]:
-    """Boots of one kernel, one a boot seed."""
-    return [stages.boot(machine, kernel, boot) for boot in sorted({s.boot for s in seeds})]
+def boot_nodes(
+    stages: Stages, machine: Machine, kernel: str, seeds: Sequence[Seed], against: Sequence[str] = ()
+) -> list[Node]:
+    """Boots of one kernel, one a boot seed; none where it is the same image as all of ``against``."""
+    return [stages.boot(machine, kernel, boot, against) for boot in sorted({s.boot for s in seeds})]

@@ -95,7 +95,8 @@ def _arch(arch: ArchResult, logs: Logs) -> Json:
         "new_complaints": list(arch.new_complaints),
         "each": each_json(arch.each, logs),
         "checks": [check_json(c) for c in arch.checks],
-        "proofs": [_fields(p, "kind name in_baseline in_patched holds") for p in arch.proofs],
+        "differing": None if arch.differing is None else {name: list(s) for name, s in arch.differing.items()},
+        "proofs": [_fields(p, "kind name in_baseline in_patched holds derived why") for p in arch.proofs],
         "replicates": {"baseline": _replicates(arch.baseline), "patched": _replicates(arch.patched)},
         "comparisons": [_comparison(c) for c in arch.comparisons],
     }

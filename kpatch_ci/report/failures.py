@@ -145,7 +145,7 @@ def _run(series: str, arch: ArchDoc, arm: str, run: ReplicateDoc) -> Failure:
 
 
 def _proofs(series: str, arch: ArchDoc) -> Iterator[Failure]:
-    broken = [p for p in arch.proofs if not p.holds]
+    broken = [p for p in arch.proofs if p.broken]
     if broken:
         yield Failure("proof", (series,), arch.arch, Status.FAILED, proof_reason(arch), reproduce=arch.reproduce)
 
@@ -155,7 +155,7 @@ def proof_reason(arch: ArchDoc) -> str:
     words = [
         f"{p.kind} {p.name} {'is in both images' if p.in_patched else 'is not in the patched image'}"
         for p in arch.proofs
-        if not p.holds
+        if p.broken
     ]
     return "; ".join(words)
 

@@ -21,6 +21,7 @@ from kpatch_ci.report.clean import one_line, printable, tail
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import arch_failures, boot_reason, build_reason, proof_reason
 from kpatch_ci.report.parts import CheckDoc
+from kpatch_ci.report.proofs import proven
 from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, Document, ReplicateDoc
 from kpatch_ci.report.view import BAD, applied, cases, every_arch, figure, hunks, mean, primaries, sentence
 
@@ -154,8 +155,8 @@ def _proof(suite: str, arch: ArchDoc) -> TestCase:
         built = arch.build.patched.status is Status.PASSED
         reason = "the series names nothing that it adds" if built else "a prerequisite failed"
         return _case(suite, "proof", Status.SKIPPED, reason)
-    said = "\n".join(f"{p.kind} {p.name}: {'proven' if p.holds else 'not proven'}" for p in arch.proofs)
-    status = Status.PASSED if all(p.holds for p in arch.proofs) else Status.FAILED
+    said = "\n".join(f"{p.kind} {p.name}: {proven(p)}" for p in arch.proofs)
+    status = Status.FAILED if any(p.broken for p in arch.proofs) else Status.PASSED
     return _case(suite, "proof", status, proof_reason(arch), output=said, log_tail=said)
 
 

@@ -183,6 +183,14 @@ class ProofDoc(Part):
     in_baseline: bool
     in_patched: bool
     holds: bool
+    derived: bool = False
+    """Read from the patch, not named by the series: not to find it is no failure."""
+    why: str = ""
+
+    @property
+    def broken(self) -> bool:
+        """Whether it was promised and does not hold."""
+        return not self.holds and not self.derived
 
 
 class ComparisonDoc(Part):
@@ -245,6 +253,8 @@ class ArchDoc(Part):
     new_complaints: list[str] = []
     each: EachDoc | None = None
     checks: list[CheckDoc] = []
+    differing: dict[str, list[str]] | None = None
+    """Objects that differ between the arms, each with its sections that do; null where that is not known."""
     boot: BootsDoc
     replicates: RunsDoc = RunsDoc()
     comparisons: list[ComparisonDoc] = []

@@ -10,6 +10,7 @@ from kpatch_ci.report.clean import folded, one_line, plain_ascii, quoted
 from kpatch_ci.report.diff import flatten
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import Failure, failures
+from kpatch_ci.report.proofs import added, differing, proven
 from kpatch_ci.report.schema import ArchDoc, ArmBootDoc, BuildDoc, ComparisonDoc, Document, SeriesDoc
 from kpatch_ci.report.view import (
     SIGN_NOTE,
@@ -92,10 +93,10 @@ def _series(series: SeriesDoc, document: Document) -> list[str]:
         for warning in arch.build.patched.new_warnings[:MAX_WARNINGS]:
             lines += _fold(f"{warning.path}:{warning.line}: {warning.text} {warning.option}", "    ", "      ")
         lines += _asked(arch)
-        lines += _pair(
-            "proof",
-            "; ".join(f"{p.kind} {p.name}: {'in patched only' if p.holds else 'NOT PROVEN'}" for p in arch.proofs),
-        )
+        named = [p for p in arch.proofs if not p.derived]
+        lines += _pair("proof", "; ".join(f"{p.kind} {p.name}: {proven(p)}" for p in named))
+        lines += _pair("adds", added(arch))
+        lines += _pair("objects", differing(arch))
         lines += _pair(
             "unused",
             f"not compiled under this configuration: {', '.join(arch.not_compiled)}" if arch.not_compiled else "",

@@ -57,6 +57,45 @@ def test_a_series_that_changes_no_image_is_not_called_tested(kpatch_ci: Command,
     ]
 
 
+def test_a_patch_of_a_comment_leaves_every_object_as_it_was_and_is_not_benchmarked(
+    kpatch_ci: Command, tmp_path: Path
+) -> None:
+    code, part = try_mail(kpatch_ci, MAILS / "6.1-comment-only.patch", tmp_path)
+    assert code == 1
+    assert "byte for byte; not benchmarked" in part["reason"]
+    assert part["differing"] == {}
+    assert part["build"]["patched"]["objects"] > 0, "it was compiled all the same"
+    assert part["boot"]["patched"]["status"] == "skipped"
+    assert part["comparisons"] == []
+
+
+def test_a_comment_that_moves_lines_changes_the_numbers_that_warn_keeps_and_nothing_else(
+    kpatch_ci: Command, tmp_path: Path
+) -> None:
+    code, part = try_mail(kpatch_ci, MAILS / "6.1-comment-moves-lines.patch", tmp_path)
+    assert code == 0
+    assert part["differing"] == {"init/main.o": ["__bug_table"]}
+
+
+def test_what_a_patch_adds_is_found_in_the_patched_image_only_without_being_named(
+    kpatch_ci: Command, tmp_path: Path
+) -> None:
+    code, part = try_mail(kpatch_ci, MAILS / "6.1-adds-a-function.patch", tmp_path)
+    assert code == 0
+    derived = {(p["kind"], p["name"]): p for p in part["proofs"] if p["derived"]}
+    assert set(derived) == {
+        ("function", "kpatch_ci_says"),
+        ("function", "kpatch_ci_inlined"),
+        ("variable", "kpatch_ci_said"),
+        ("string", "kpatch-ci was here (%d)\\n"),
+    }
+    assert {name for (_, name), p in derived.items() if not p["holds"]} == {"kpatch_ci_inlined"}
+    assert "inlined" in derived[("function", "kpatch_ci_inlined")]["why"]
+    assert part["differing"].keys() == {"init/main.o"}
+    (report,) = tmp_path.glob("out/report.txt")
+    assert "3 of 4 in the patched image only" in " ".join(report.read_text().split())
+
+
 def test_check_names_what_is_there_instead(kpatch_ci: Command) -> None:
     done = kpatch_ci("check", PROJECT / "patches/schedutil-iowait-boost/original.txt")
     assert done.code == 1

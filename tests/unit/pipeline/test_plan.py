@@ -10,11 +10,16 @@ from typing import Any, cast
 
 import pytest
 
+from kpatch_ci.model.boot import BootResult
+from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.machine import Cluster, Machine
 from kpatch_ci.model.series import Contrast, Series, Switches
-from kpatch_ci.model.workload import Case, Seed, WorkloadPlan
+from kpatch_ci.model.status import Status
+from kpatch_ci.model.workload import Case, Replicate, Seed, WorkloadPlan
+from kpatch_ci.pipeline.engine import Node
 from kpatch_ci.pipeline.plan import Depth, plan
-from kpatch_ci.pipeline.stages import Stages
+from kpatch_ci.pipeline.stages import Stages, build_name, image_name
+from tests.fakes.results import boot, build
 
 CASE = Case(
     (("groups", 1),), (("timeout_s", 9), ("mode", "process"), ("transport", "pipe"), ("loops", 1), ("datasize", 9))
@@ -72,3 +77,56 @@ def test_the_switched_off_arms_job_turns_the_change_off_first(stages: Stages) ->
     seed = Seed(1, 1)
     assert "NO_F" in stages.job(off, PLANS[0], CASE, seed)
     assert "NO_F" not in stages.job(on, PLANS[0], CASE, seed)
+
+
+class FakeGuests:
+    """Knows a boot of every kernel."""
+
+    def find_boot(self, build: BuildResult, *_: Any) -> BootResult:
+        return boot(arm=build.arm, arch="x86_64")
+
+
+def skipped_boots_and_runs(stages: Stages, series: Sequence[Series], digests: dict[str, str]) -> set[str]:
+    """Arms that are not booted or not measured, when the kernels that were built have ``digests``."""
+    values: dict[str, Any] = {
+        build_name("x86_64", kernel): build(kernel, "x86_64", kernel_digest=found) if found else None
+        for kernel, found in digests.items()
+    }
+    values[image_name("x86_64")] = None
+    skipped = set()
+    for node in plan(stages, series):
+        if node.name.startswith("boot "):
+            assert node.lookup
+            values[node.name] = node.lookup(values)
+            skipped |= set() if values[node.name] else {f"boot {node.name.split(' ')[2]}"}
+        elif node.name.startswith("run "):
+            assert set(node.needs) <= set(values)
+            if (one := _look(node, values)) is not None and one.status is Status.SKIPPED:
+                skipped.add(f"run {node.name.split(' ')[2]}")
+    return skipped
+
+
+def _look(node: Node, values: Any) -> Replicate | None:
+    """A lookup that goes on to the store has not skipped it."""
+    assert node.lookup
+    try:
+        found: Replicate | None = node.lookup(values)
+    except AttributeError:
+        return None
+    return found
+
+
+def test_kernels_that_are_alike_are_not_benchmarked(stages: Stages) -> None:
+    stages.guests = cast("Any", FakeGuests())
+    other = replace(ONE, name="two")
+    assert skipped_boots_and_runs(stages, (ONE,), {"baseline": "b", "one": "p"}) == set()
+    alike = {"baseline": "b", "one": "b"}
+    assert skipped_boots_and_runs(stages, (ONE,), alike) == {"boot one", "run one", "run baseline"}
+    assert skipped_boots_and_runs(stages, (ONE, other), {**alike, "two": "p"}) == {"boot one", "run one"}
+    assert skipped_boots_and_runs(stages, (ONE,), {"baseline": "b", "one": ""}) == {
+        "boot one",
+        "run one",
+        "run baseline",
+    }, "one that does not build has nothing to be compared with either"
+    switched = replace(ONE, name="one+switched", contrast=Contrast.SWITCHED, kernel="one")
+    assert skipped_boots_and_runs(stages, (switched,), alike) == set(), "it is compared with itself"
