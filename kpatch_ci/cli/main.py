@@ -23,6 +23,7 @@ import click
 from kpatch_ci import __version__, process
 from kpatch_ci.cli.output import set_verbosity, verbosity
 from kpatch_ci.model.errors import KpatchError, UserErrors
+from kpatch_ci.report.clean import printable
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -171,7 +172,7 @@ def _interrupted(_: BaseException) -> int:
 
 
 def _error(text: str, code: int) -> int:
-    click.echo(f"kpatch-ci: error: {text}", err=True)
+    click.echo(f"kpatch-ci: error: {printable(text)}", err=True)
     return code
 
 

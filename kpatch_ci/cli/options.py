@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
+from kpatch_ci.cli.console import SafeConsole
 from kpatch_ci.cli.output import verbosity
 from kpatch_ci.cli.progress import LiveProgress, PlainProgress
 from kpatch_ci.config.load import DEFAULT_PROFILE, Config, Selection, load_config
@@ -112,7 +113,7 @@ def output_directory(chosen_directory: Path | None) -> tuple[str, Path]:
 
 def stderr_console() -> Console:
     """For progress: rich honours NO_COLOR, and writes plainly where stderr is no terminal."""
-    return Console(stderr=True)
+    return SafeConsole(stderr=True)
 
 
 def progress(console: Console) -> PlainProgress:

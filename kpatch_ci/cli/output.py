@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kpatch_ci.report.clean import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -23,7 +25,7 @@ _LEVELS = {-1: logging.ERROR, 0: logging.INFO, 1: logging.DEBUG}
 class _Format(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         word = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
-        return f"kpatch-ci: {word}{record.getMessage()}"
+        return f"kpatch-ci: {word}{printable(record.getMessage())}"
 
 
 class _Stderr(logging.Handler):
@@ -50,9 +52,9 @@ def say(text: str) -> None:
 
 def tables() -> Console:
     """For tables on stdout: as wide as the terminal, and wide enough for every column where there is none."""
-    from rich.console import Console  # noqa: PLC0415 (not for --help)
+    from kpatch_ci.cli.console import SafeConsole  # noqa: PLC0415 (not for --help)
 
-    return Console() if Console().is_terminal else Console(width=WIDE)
+    return SafeConsole() if SafeConsole().is_terminal else SafeConsole(width=WIDE)
 
 
 def print_json(value: object) -> None:

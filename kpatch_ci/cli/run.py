@@ -12,12 +12,14 @@ import click
 from rich.console import Console
 
 from kpatch_ci.cli.checks import check_options, chosen_checks
+from kpatch_ci.cli.console import SafeConsole
 from kpatch_ci.cli.options import chosen, command_line, output_directory, progress, selection, stderr_console
 from kpatch_ci.cli.output import say
 from kpatch_ci.config.load import Config
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.series import Series
 from kpatch_ci.model.status import Mode, Status
+from kpatch_ci.pipeline.assemble import flags_of
 from kpatch_ci.pipeline.each import NO_CHECKS, Checks
 from kpatch_ci.pipeline.run import load_all, run
 from kpatch_ci.pipeline.session import Session, open_session
@@ -73,6 +75,8 @@ def perform(
     began = time.monotonic()
     run_id, directory = output_directory(output)
     session = open_session(config, jobs=jobs, logs=directory / "logs", say=say)
+    for line in (flag for one in series for flag in flags_of(one)):
+        say(line)
     if look is not None:
         series = [look(session, one) for one in series]
     console = stderr_console()
@@ -87,7 +91,7 @@ def conclude(result: RunResult, directory: Path, *, as_json: bool) -> int:
     _remember(directory)
     if as_json:
         click.echo(to_json(document), nl=False)
-    show(result, directory, Console(stderr=as_json))
+    show(result, directory, SafeConsole(stderr=as_json))
     return EXIT[result.status]
 
 

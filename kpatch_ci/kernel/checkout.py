@@ -152,13 +152,17 @@ def _changes(tree: Tree, before: str, after: str) -> list[_Change]:
 
 def _write(tree: Tree, changes: list[_Change], work: Path) -> None:
     repo = open_repo(tree.repo)
-    for change in changes:
+    for change in changes:  # all that goes, before a link can stand where a directory was and lead elsewhere
         target = work / change.name
         if target.is_dir() and not target.is_symlink():
             shutil.rmtree(target)
         target.unlink(missing_ok=True)  # never write through a hard link
+    for change in changes:
+        target = work / change.name
         if not change.blob or change.mode == "160000":
             continue
+        if target.is_dir():
+            shutil.rmtree(target)  # what is left of a directory whose files are gone
         target.parent.mkdir(parents=True, exist_ok=True)
         data = repo.odb.stream(bytes.fromhex(change.blob)).read()
         if change.mode == "120000":

@@ -81,6 +81,8 @@ class SeriesResult:
     claims: tuple[Claim, ...] = ()
     chosen: tuple[str, ...] = ()
     """What `try` picked, and why."""
+    flags: tuple[str, ...] = ()
+    """What in the patches does not look like what it is: characters that hide or reorder text, with file and line."""
 
     @property
     def status(self) -> Status:

@@ -26,6 +26,7 @@ from kpatch_ci.pipeline.each import checks_of, each_of, judged
 from kpatch_ci.pipeline.engine import Values
 from kpatch_ci.pipeline.plan import plans_for
 from kpatch_ci.pipeline.stages import apply_name, boot_name, build_name, run_name
+from kpatch_ci.series.safety import FLAG
 from kpatch_ci.stats.compare import compare_series
 from kpatch_ci.workloads.table import WORKLOADS
 
@@ -65,7 +66,13 @@ def _series(config: Config, tree: Tree, series: Series, values: Values, command:
         arms=(first.label, second.label),
         claims=series.claims,
         chosen=series.chosen,
+        flags=flags_of(series),
     )
+
+
+def flags_of(series: Series) -> tuple[str, ...]:
+    """What intake flagged in its patches."""
+    return tuple(note for patch in series.patches for note in patch.notes if note.startswith(FLAG))
 
 
 def _arm(config: Config, machine: Machine, arm: Arm, plans: Sequence[WorkloadPlan], values: Values) -> ArmResult | None:

@@ -11,6 +11,7 @@ TAIL_LINES = 20
 """Log lines that a person is shown."""
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_=>78])")
 _ILLEGAL = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]")
+_HIDING = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c\u200b-\u200d\u2060\ufeff\u00ad]")
 _SPELLING = str.maketrans(
     {"\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "-", "\u2014": "-", "\u2018": "'", "\u2019": "'"}
     | {"\u201c": '"', "\u201d": '"', "\u2026": "...", "\u00d7": "x", "\u00b5": "u", "\u03bc": "u"}
@@ -18,9 +19,12 @@ _SPELLING = str.maketrans(
 
 
 def printable(text: str) -> str:
-    """Without escape sequences and without what XML 1.0 forbids or discourages; newline and tab stay."""
+    """Without escape sequences and without what XML 1.0 forbids or discourages; newline and tab stay.
+
+    What changes the direction of text, or cannot be seen, is written as its number: ``<U+202E>``.
+    """
     text = _ESCAPE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-    return _ILLEGAL.sub("", text)
+    return _HIDING.sub(lambda match: f"<U+{ord(match[0]):04X}>", _ILLEGAL.sub("", text))
 
 
 def one_line(text: str) -> str:

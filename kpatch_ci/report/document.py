@@ -80,7 +80,7 @@ def _user_error(path: Path, error: Mapping[str, Any]) -> UserError:
 def _series(series: SeriesResult, logs: Logs) -> Json:
     arches = [_arch(a, logs) for a in series.arches]
     claims = [_fields(c, "text change_percent workload metric case arch") for c in series.claims]
-    return {**_fields(series, "name title notes variant arms status chosen"), "claims": claims, "arches": arches}
+    return {**_fields(series, "name title notes variant arms status chosen flags"), "claims": claims, "arches": arches}
 
 
 def _arch(arch: ArchResult, logs: Logs) -> Json:

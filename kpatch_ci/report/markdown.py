@@ -42,7 +42,8 @@ def to_markdown(source: RunResult | Document) -> str:
     for failure in failures(document):
         lines += _failure(failure)
     lines += _asked(document)
-    lines += _chosen(document)
+    lines += _listed("Look closely", [text for series in document.series for text in series.flags])
+    lines += _listed("Tested with", [text for series in document.series for text in series.chosen])
     lines += _claims(document)
     lines += _details(document)
     lines += [line for note in mode_notes(document) for line in (f"*{note}*", "")]
@@ -98,10 +99,8 @@ def _asked(document: Document) -> list[str]:
     return lines
 
 
-def _chosen(document: Document) -> list[str]:
-    """What `try` picked, and why."""
-    lines = [f"- {escape(text)}" for series in document.series for text in series.chosen]
-    return ["### Tested with", "", *lines, ""] if lines else []
+def _listed(title: str, texts: list[str]) -> list[str]:
+    return [f"### {title}", "", *(f"- {escape(text)}" for text in texts), ""] if texts else []
 
 
 def _claims(document: Document) -> list[str]:

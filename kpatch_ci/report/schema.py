@@ -282,6 +282,8 @@ class SeriesDoc(Part):
     claims: list[ClaimDoc] = []
     chosen: list[str] = []
     """What `try` picked from the paths that the series touches, and why."""
+    flags: list[str] = []
+    """Characters in the patches that hide or reorder text, with file and line."""
     status: StatusText
     arches: list[ArchDoc]
 

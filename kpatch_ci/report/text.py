@@ -82,9 +82,9 @@ def _verdict(arch: ArchDoc) -> str:
 
 def _series(series: SeriesDoc, document: Document) -> list[str]:
     lines: list[str] = []
-    if series.chosen:
+    if series.chosen or series.flags:
         lines += ["-" * WIDTH, *_fold(f"{series.name}: {series.title}")]
-        lines += [line for text in series.chosen for line in _fold(text, "  ", "    ")]
+        lines += [line for text in (*series.flags, *series.chosen) for line in _fold(text, "  ", "    ")]
     for arch in series.arches:
         lines += ["-" * WIDTH, *_fold(f"{series.name} on {arch.arch}: {arch.status}")]
         lines += _fold(series.title, "  ")

@@ -20,6 +20,7 @@ from kpatch_ci.series.letter import Letter, NoDiffError, decode, split_lines
 from kpatch_ci.series.mail import has_diff
 from kpatch_ci.series.mbox import unquote_from
 from kpatch_ci.series.order import arrange
+from kpatch_ci.series.safety import inspect
 from kpatch_ci.series.subject import Subject, parse_subject
 from kpatch_ci.series.words import author_of, cut_at_scissors, in_body_headers
 
@@ -136,6 +137,8 @@ def _patch(draft: Draft, diff: Diff) -> Patch:
     author, address, author_notes = author_of(letter, draft.text)
     foreign = letter.charset.lower() not in ("utf-8", "us-ascii", "utf8", "ascii")
     charset_notes = [f"the diff holds bytes that are not ASCII, and the mail says {letter.charset}: kept as they came"]
+    words = (("subject", subject.text), ("author", f"{author} {address}"), ("message", draft.text))
+    flags = inspect(diff.data, diff.paths, letter.at(0), words)
     return Patch(
         source=draft.source,
         subject=subject.text,
@@ -151,6 +154,7 @@ def _patch(draft: Draft, diff: Diff) -> Patch:
             *diff.notes,
             *(charset_notes if foreign and not diff.data.isascii() else ()),
             *author_notes,
+            *flags,
         ),
         message_id=letter.message_id,
         date=letter.date,

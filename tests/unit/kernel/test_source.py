@@ -172,3 +172,21 @@ def test_a_changed_file_is_newer_than_the_objects_even_when_the_clock_went_back(
     in_future = 4_000_000_000.0
     patched = checkout_patched(tmp_path / "cache", tree, users_repo.head.commit.tree.hexsha, newer_than=in_future)
     assert (patched / "kernel/a.c").stat().st_mtime > in_future
+
+
+def test_a_directory_that_becomes_a_link_deletes_nothing_where_the_link_leads(
+    trees: TreeCache, users_repo: git.Repo, tmp_path: Path
+) -> None:
+    """kernel/ -> a place of the user's that has files of the same names."""
+    root, victim = Path(users_repo.working_dir), tmp_path / "victim"
+    victim.mkdir()
+    for name in ("a.c", "b.c"):
+        (victim / name).write_text("precious")
+    users_repo.git.rm("-r", "-q", "kernel")
+    (root / "kernel").symlink_to(victim)
+    users_repo.git.add("-A")
+    users_repo.git.execute(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "link"])
+    tree = trees.get(f"{root}@HEAD~1")
+    patched = checkout_patched(tmp_path / "cache", tree, users_repo.head.commit.tree.hexsha)
+    assert (patched / "kernel").is_symlink()
+    assert {p.name: p.read_text() for p in victim.iterdir()} == {"a.c": "precious", "b.c": "precious"}

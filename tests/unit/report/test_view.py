@@ -112,6 +112,10 @@ def test_without_both_counters_of_the_same_seeds_there_is_no_rate() -> None:
     assert migration_rates(arch_doc(("time", "all", True), ("migrations", "groups=1", False)), "hackbench") == []
 
 
+def test_printable_shows_what_hides_or_reorders_text_by_its_number() -> None:
+    assert printable("a\u202eb\u2066c\u200bd\u00ad") == "a<U+202E>b<U+2066>c<U+200B>d<U+00AD>"
+
+
 def test_printable_drops_escape_sequences_control_characters_and_surrogates() -> None:
     assert (
         printable("\x1b[1;31mred\x1b[0m \x1b]0;title\x07x\x00\x08\x85\udc80\ufffe\tend\r\nnext\rlast")
