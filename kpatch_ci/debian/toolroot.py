@@ -37,6 +37,13 @@ LAYOUT = 1
 """Raise it when what is done to the unpacked packages changes."""
 _LINKS = {"usr/bin/awk": "mawk", "usr/bin/sh": "dash"}
 PROBE_TIMEOUT = 30.0
+PROC_SYS = Path("/proc/sys")
+USERNS = (
+    ("user.max_user_namespaces", "0", "10000"),
+    ("kernel.unprivileged_userns_clone", "0", "1"),
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+)
+"""Settings that keep people who are not root from making a sandbox: name, the value that does, one that does not."""
 TMP_BYTES = 1 << 30
 """What /tmp in the sandbox may hold: it is memory."""
 
@@ -141,11 +148,23 @@ def make_toolroot(cache: Path, suite: str, archives: Archives) -> ToolRoot:
 
 
 def check_sandbox(root: ToolRoot, *, timeout: float = PROBE_TIMEOUT) -> None:
-    """Run `true` in the tool root. Raises InfrastructureError that says why this machine cannot."""
+    """Run `true` in the tool root. Raises InfrastructureError that says why this machine cannot.
+
+    There is no way around it: a patch's Makefile is somebody else's code, and is not run without the sandbox.
+    """
     done = run(root.argv(["true"]), timeout=timeout)
     if done.ok:
         return
-    hint = "kernel namespaces are needed: outside a container they are there by default"
-    if os.path.exists("/.dockerenv") or os.path.exists("/run/.containerenv"):  # noqa: PTH110
-        hint = "this container has no namespaces: start it with --privileged, or with --security-opt seccomp=unconfined"
-    raise InfrastructureError("cannot enter the build sandbox with bubblewrap", log=done.output, hint=hint)
+    what = "cannot enter the build sandbox with bubblewrap, and a patch's build is not run without it"
+    raise InfrastructureError(what, log=done.output, hint=_sandbox_hint(PROC_SYS))
+
+
+def _sandbox_hint(settings: Path) -> str:
+    """What to do: the kernel's setting that forbids it where there is one, else what a container wants."""
+    for name, forbids, allowed in USERNS:
+        place = settings / name.replace(".", "/")
+        if os.geteuid() != 0 and place.is_file() and place.read_text().strip() == forbids:
+            return f"user namespaces are switched off here: sudo sysctl -w {name}={allowed}"
+    if any(Path(mark).exists() for mark in ("/.dockerenv", "/run/.containerenv")):
+        return "this container has no namespaces: start it with --privileged, or with --security-opt seccomp=unconfined"
+    return "kernel namespaces are needed: outside a container they are there by default"

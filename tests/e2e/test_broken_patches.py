@@ -96,6 +96,30 @@ def test_what_a_patch_adds_is_found_in_the_patched_image_only_without_being_name
     assert "3 of 4 in the patched image only" in " ".join(report.read_text().split())
 
 
+def test_a_patch_of_documentation_is_not_built_at_all(kpatch_ci: Command, tmp_path: Path) -> None:
+    patch = tmp_path / "docs.diff"
+    patch.write_text("--- a/Documentation/x.rst\n+++ b/Documentation/x.rst\n@@ -1 +1 @@\n-a\n+b\n")
+    done = kpatch_ci("try", patch, "--json", "--output", tmp_path / "out", timeout=60)
+    assert done.code == 0
+    assert done.result["status"] == "skipped"
+    assert done.result["series"][0]["arches"] == []
+
+
+def test_a_file_that_the_configuration_leaves_out_is_told_before_the_build_and_after(
+    kpatch_ci: Command, tmp_path: Path
+) -> None:
+    patch = MAILS / "6.1-not-compiled.patch"
+    done = kpatch_ci("try", patch, "--arch", "arm64", "--json", "--output", tmp_path / "out")
+    before, _, _ = done.stderr.partition("stages: ")
+    assert "arm64: fs/btrfs/export.c is not compiled under this configuration: CONFIG_BTRFS_FS is " in before
+    assert done.code == 1
+    part = arches(done.result)["arm64"]
+    assert "nothing of it was built under this configuration" in part["reason"]
+    assert part["not_compiled"] == ["fs/btrfs/export.c"]
+    assert part["comparisons"] == []
+    assert any("CONFIG_BTRFS_FS" in line for line in done.result["series"][0]["chosen"])
+
+
 def test_check_names_what_is_there_instead(kpatch_ci: Command) -> None:
     done = kpatch_ci("check", PROJECT / "patches/schedutil-iowait-boost/original.txt")
     assert done.code == 1

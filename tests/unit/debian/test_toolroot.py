@@ -79,3 +79,26 @@ def test_a_sandbox_that_works_is_silent_and_one_that_does_not_says_why(fake_tool
     fake_tool("bwrap", "echo 'bwrap: No permissions to create new namespace'; exit 1")
     with pytest.raises(InfrastructureError, match=r"cannot enter[\s\S]*No permissions[\s\S]*namespace"):
         check_sandbox(ROOT)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        ("user/max_user_namespaces", "0", "user.max_user_namespaces=10000"),
+        ("kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns=0"),
+    ],
+)
+def test_the_setting_that_forbids_a_sandbox_is_named_and_nothing_is_built_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_tool: FakeTool, setting: tuple[str, str, str]
+) -> None:
+    name, value, told = setting
+    fake_tool("bwrap", "echo 'bwrap: setting up uid map: Permission denied'; exit 1")
+    monkeypatch.setattr("kpatch_ci.debian.toolroot.PROC_SYS", tmp_path)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    (tmp_path / name).parent.mkdir()
+    (tmp_path / name).write_text(f"{value}\n")
+    with pytest.raises(InfrastructureError, match="is not run without it") as caught:
+        check_sandbox(ROOT)
+    assert caught.value.exit_code == 3
+    assert told in str(caught.value)
