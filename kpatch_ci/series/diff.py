@@ -5,19 +5,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kpatch_ci.model.errors import UserError
-from kpatch_ci.series.diffstat import Diffstat, find_diffstat, mismatch
-from kpatch_ci.series.hunks import HUNK, Lines, Place, binary, hunk, starts_section
-from kpatch_ci.series.names import NULL, git_pair, header_name, paths_of, rewrite, strip_level, unquote
+from kpatch_ci.series.diffstat import Diffstat, find_diffstat, mismatch, unfit
+from kpatch_ci.series.filediff import Section, counted, names_of, read_sections, refuse_context_diff, refuse_stray
+from kpatch_ci.series.hunks import Lines, Place, starts_section
+from kpatch_ci.series.names import header_name, paths_of, relative, rewrite, strip_level
 
-_EXTENDED = re.compile(
-    rb"index |old mode |new mode |deleted file mode |new file mode |copy from |copy to |rename from |rename to |"
-    rb"similarity index |dissimilarity index "
-)
 _BLOB = re.compile(rb"^index ([0-9a-f]{7,64})\.\.[0-9a-f]{7,64}(?: |\r?$)", re.MULTILINE)
-_CHANGES = re.compile(rb"index ([0-9a-f]{7,64})\.\.([0-9a-f]{7,64})")
 _BREAK = re.compile(rb"---[ \t\r]*\n?$")
 _SIGNATURE = re.compile(rb"-- ?\r?\n?$")
 _KNOWN = re.compile(
@@ -25,10 +21,6 @@ _KNOWN = re.compile(
 )
 _DAMAGED_TAB = re.compile(rb"[ +-] {8}")
 _SOURCE = (".c", ".h", ".S", "Makefile", "Kconfig")
-_EMPTY_BLOBS = (
-    "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
-    "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +33,6 @@ class Diff:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class _Section:
-    """One file's part of a diff, as it stands in the body."""
-
-    start: int
-    head: int
-    """Index of the line after its header lines."""
-    end: int = 0
-    names: list[tuple[str, bytes]] = field(default_factory=list)
-    added: int = 0
-    removed: int = 0
-
-
 def find_diff(lines: Lines, at: Place, level: int | None = None) -> Diff | None:
     """The diff in a body, None where there is none. ``level``: as patch's -p, where a quilt series names it.
 
@@ -63,7 +42,7 @@ def find_diff(lines: Lines, at: Place, level: int | None = None) -> Diff | None:
     """
     start = next((i for i in range(len(lines)) if starts_section(lines, i)), None)
     if start is None:
-        _refuse_context_diff(lines, at)
+        refuse_context_diff(lines, at)
         return None
     lines, notes = _repaired(lines, start)
     broken_at = next((i for i in range(start) if _BREAK.match(lines[i])), None)
@@ -73,12 +52,14 @@ def find_diff(lines: Lines, at: Place, level: int | None = None) -> Diff | None:
         start = next(i for i in range(example, len(lines)) if starts_section(lines, i))
     else:
         _refuse_strays(lines, 0 if broken_at is None else broken_at, start, at)
-    sections, left = _sections(lines, start, at)
+    sections, left = read_sections(lines, start, at)
     if not sections:
         return None
+    _refuse_below_signature(lines, sections, left, at)
+    _refuse_uncounted(lines, start, sections, at)
     cut = broken_at if broken_at is not None else _before_index_line(lines, start)
     data, paths = _cut_out(lines, sections, level, notes)
-    notes += _doubts(lines[cut:start], sections, paths, data)
+    notes += _doubts(lines, lines[cut:start], sections, paths, data)
     notes += _left_over(lines, left, at)
     return Diff(data, paths, cut, tuple(notes))
 
@@ -110,7 +91,7 @@ def _after_example(lines: Lines, start: int, at: Place) -> int | None:
     if not dashes:
         return None
     try:
-        sections: list[_Section] | None = _sections(lines, start, at)[0]
+        sections: list[Section] | None = read_sections(lines, start, at)[0]
     except UserError:
         sections = None
     unclear = None
@@ -135,127 +116,42 @@ def _after_example(lines: Lines, start: int, at: Place) -> int | None:
 
 def _fits(lines: Lines, start: int, stat: Diffstat, at: Place) -> bool:
     try:
-        return stat.same(_counted(_sections(lines, start, at)[0]))
+        return stat.same(counted(read_sections(lines, start, at)[0]))
     except UserError:
         return False
-
-
-def _sections(lines: Lines, start: int, at: Place) -> tuple[list[_Section], list[int]]:
-    """Every file's part from ``start`` on, and the lines between and after them."""
-    sections: list[_Section] = []
-    left: list[int] = []
-    position = start
-    while position < len(lines):
-        if starts_section(lines, position):
-            section = _section(lines, position, at)
-            if section.end > position + 1:
-                sections.append(section)
-            else:
-                left.append(position)
-            position = section.end
-        else:
-            left.append(position)
-            position += 1
-    for index in left:
-        _refuse_stray(lines, index, at)
-    return sections, left
-
-
-def _section(lines: Lines, start: int, at: Place) -> _Section:
-    position = start + lines[start].startswith(b"diff ")
-    section = _Section(start, position)
-    while position < len(lines) and _is_header(lines, position):
-        if name := header_name(lines[position]):
-            section.names.append(name)
-        position += 1
-    section.head = position
-    following = lines[position] if position < len(lines) else b""
-    if following.startswith(b"GIT binary patch"):
-        section.end = binary(lines, position, at)
-    elif following.startswith((b"Binary files ", b"Files ")) and following.rstrip().endswith(b" differ"):
-        raise _no_content(at(position))
-    else:
-        _read_hunks(lines, section, at)
-    return section
-
-
-def _is_header(lines: Lines, index: int) -> bool:
-    line = lines[index]
-    if _EXTENDED.match(line) or line.startswith(b"+++ "):
-        return True
-    return line.startswith(b"--- ") and index + 1 < len(lines) and lines[index + 1].startswith(b"+++ ")
-
-
-def _read_hunks(lines: Lines, section: _Section, at: Place) -> None:
-    position = section.head
-    while position < len(lines) and lines[position].startswith(b"@@"):
-        position, added, removed = hunk(lines, position, at)
-        section.added, section.removed = section.added + added, section.removed + removed
-    section.end = position
-    keys = {key for key, _ in section.names}
-    if position == section.head:
-        if keys & {"---", "+++"} or _promises(lines[section.start : section.head]):
-            raise UserError(
-                "no hunk follows the names of the files",
-                where=at(min(position, len(lines) - 1)),
-                expected="a line such as @@ -10,7 +10,9 @@",
-            )
-    elif not {"---", "+++"} <= keys:
-        raise UserError(
-            "a hunk without the names of its file above it",
-            where=at(section.head),
-            expected="lines `--- a/...` and `+++ b/...` before the first hunk of a file",
-        )
-
-
-def _promises(head: Sequence[bytes]) -> bool:
-    """Whether an index line says that content changes: an empty file that comes or goes has no hunk, any other has."""
-    for line in head:
-        if match := _CHANGES.match(line):
-            old, new = (match.group(n).decode() for n in (1, 2))
-            return old != new and not any(
-                full.startswith(blob) for blob in (old, new) for full in _EMPTY_BLOBS if blob.strip("0")
-            )
-    return False
-
-
-def _no_content(where: str) -> UserError:
-    return UserError(
-        "a binary file changes, but its content is not in the diff",
-        where=where,
-        expected="a diff made with git format-patch or git diff --binary",
-    )
 
 
 def _refuse_strays(lines: Lines, first: int, start: int, at: Place) -> None:
     """Between the line of dashes (or the beginning) and the first file there must be no hunk: its file's name got lost."""
     for index in range(first, start):
-        _refuse_stray(lines, index, at)
+        refuse_stray(lines, index, at)
 
 
-def _refuse_stray(lines: Lines, index: int, at: Place) -> None:
-    line, following = lines[index], lines[index + 1] if index + 1 < len(lines) else b""
-    if HUNK.match(line) and following[:1] in (b" ", b"+", b"-", b"\n"):
+def _refuse_below_signature(lines: Lines, sections: Sequence[Section], left: Sequence[int], at: Place) -> None:
+    """Below its signature a mail has no patch: that is another mail, whose headers or separator got lost."""
+    signature = next((i for i in left if lines[i].rstrip(b"\r\n") == b"-- "), None)
+    below = [section.start for section in sections if signature is not None and section.start > signature]
+    if below:
         raise UserError(
-            "a hunk without the names of its file above it",
-            where=at(index),
-            expected="lines `--- a/...` and `+++ b/...` before the first hunk of a file, and no line between its hunks",
+            "a second diff below the mail's signature",
+            where=at(below[0]),
+            expected="one patch a mail, with the mail's own headers (in an mbox: the `From ` line above them)",
         )
-    if line.startswith(b"Binary files ") and line.rstrip().endswith(b" differ"):
-        raise _no_content(at(index))
-    _refuse_context_diff(lines[index : index + 3], lambda offset: at(index + offset))
 
 
-def _refuse_context_diff(lines: Lines, at: Place) -> None:
-    for index in range(len(lines) - 2):
-        if (
-            lines[index].startswith(b"*** ")
-            and lines[index + 1].startswith(b"--- ")
-            and lines[index + 2][:5] == b"*****"
-        ):
-            raise UserError(
-                "a context diff (*** and ---)", where=at(index), expected="a unified diff: diff -u, or git format-patch"
-            )
+def _refuse_uncounted(lines: Lines, start: int, sections: Sequence[Section], at: Place) -> None:
+    """A diff behind other words, when the diffstat counts only what stands before them, is another mail's."""
+    stat = find_diffstat(lines[:start])
+    for position in range(1, len(sections) if stat else 0):
+        before, after = sections[position - 1].end, sections[position].start
+        if any(line.strip() and not _KNOWN.match(line) for line in lines[before:after]):
+            if stat and stat.same(counted(sections[:position])):
+                raise UserError(
+                    "a second diff, which the diffstat does not count, behind other words",
+                    where=at(after),
+                    expected="one patch a mail, with the mail's own headers (in an mbox: the `From ` line above them)",
+                )
+            return
 
 
 def _before_index_line(lines: Lines, start: int) -> int:
@@ -266,11 +162,11 @@ def _before_index_line(lines: Lines, start: int) -> int:
 
 
 def _cut_out(
-    lines: Lines, sections: Sequence[_Section], level: int | None, notes: list[str]
+    lines: Lines, sections: Sequence[Section], level: int | None, notes: list[str]
 ) -> tuple[bytes, tuple[str, ...]]:
     """The diff's bytes, its names brought to one leading directory, and the paths that it touches."""
     if level is None:
-        level = strip_level([_pair(lines[section.start], section) for section in sections])
+        level = strip_level([names_of(lines[section.start], section) for section in sections])
     kept: list[bytes] = []
     paths: list[str] = []
     for section in sections:
@@ -283,23 +179,16 @@ def _cut_out(
     return b"".join(kept), tuple(dict.fromkeys(paths))
 
 
-def _pair(first: bytes, section: _Section) -> tuple[str, str]:
-    known = {key: unquote(raw) for key, raw in section.names}
-    if "---" in known or "+++" in known:
-        return known.get("---", NULL), known.get("+++", NULL)
-    return (git_pair(first) or (NULL, NULL)) if first.startswith(b"diff --git ") else (NULL, NULL)
-
-
-def _counted(sections: Sequence[_Section]) -> Diffstat:
-    return Diffstat(len(sections), sum(s.added for s in sections), sum(s.removed for s in sections))
-
-
-def _doubts(above: Lines, sections: Sequence[_Section], paths: Sequence[str], data: bytes) -> list[str]:
+def _doubts(lines: Lines, above: Lines, sections: Sequence[Section], paths: Sequence[str], data: bytes) -> list[str]:
     """What makes one doubt that the diff is whole and as its author made it."""
     notes = []
     stat = find_diffstat(above)
-    if stat is not None and (difference := mismatch(stat, _counted(sections), paths)):
-        notes.append(difference)
+    if stat is not None:
+        difference = mismatch(stat, counted(sections), paths)
+    else:
+        names = [relative(names_of(lines[section.start], section)[1], 1) for section in sections]
+        difference = unfit(above, {name: s.added + s.removed for name, s in zip(names, sections, strict=True)})
+    notes += [difference] if difference else []
     if b"\t" not in data and paths and all(path.endswith(_SOURCE) for path in paths):
         damaged = next((line for line in data.split(b"\n") if _DAMAGED_TAB.match(line)), None)
         if damaged is not None:

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _TOTAL = re.compile(rb"^ (\d+) files? changed(?:, (\d+) insertions?\(\+\))?(?:, (\d+) deletions?\(-\))?[ \t]*\r?\n?$")
-_FILE = re.compile(rb"^ (\S.*?) +\| +(?:\d+|Bin\b)")
+_FILE = re.compile(rb"^ (\S.*?) +\| +(\d+|Bin\b)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,26 @@ def mismatch(said: Diffstat, found: Diffstat, paths: Sequence[str]) -> str:
     return f"the diffstat says {said}, the diff has {found}{named}: part of it may be lost, or it was edited"
 
 
+def unfit(above: Sequence[bytes], changes: Mapping[str, int]) -> str:
+    """What to tell of a diffstat that lost its line of totals; ``changes``: lines added and removed of each path.
+
+    Only names that it shows whole count.
+    """
+    said = {m.group(1).decode(errors="replace"): m.group(2) for line in above if (m := _FILE.match(line))}
+    wrong = [
+        name
+        for name, count in said.items()
+        if _is_whole(name) and count != b"Bin" and int(count) != changes.get(name, -1)
+    ]
+    if not wrong:
+        return ""
+    return f"the diffstat does not fit the diff in {', '.join(wrong)}: part of it may be lost, or it was edited"
+
+
+def _is_whole(name: str) -> bool:
+    return "=>" not in name and not name.startswith("...")
+
+
 def _names(lines: Sequence[bytes]) -> tuple[str, ...]:
     names: list[str] = []
     for line in reversed(lines):
@@ -54,4 +74,4 @@ def _names(lines: Sequence[bytes]) -> tuple[str, ...]:
         if match is None:
             break
         names.append(match.group(1).decode(errors="replace"))
-    return tuple(name for name in reversed(names) if "=>" not in name and not name.startswith("..."))
+    return tuple(name for name in reversed(names) if _is_whole(name))

@@ -15,7 +15,7 @@ from kpatch_ci.series.archive import unpack
 from kpatch_ci.series.gitlog import is_git_log, read_git_log
 from kpatch_ci.series.letter import Letter, NoDiffError, Source, decode, split_lines
 from kpatch_ci.series.mail import has_diff, header, read_mail, split_address
-from kpatch_ci.series.mbox import is_mail, split_mbox
+from kpatch_ci.series.mbox import has_separators, is_mail, split_mbox
 from kpatch_ci.series.page import find_mails, is_page, title_of, to_text
 
 _BRACKETED = re.compile(rb"\[[^\[\]].*\]\s*$")
@@ -54,6 +54,14 @@ def _read_mails(source: Source) -> list[Letter]:
     if len(pieces) == 1:
         return read_mail(pieces[0], unpack)
     return [letter for piece in pieces for letter in _read_one_of(piece)]
+
+
+def _refuse_headless(source: Source) -> list[Letter]:
+    raise UserError(
+        "mails of an mbox, and text above the first of them that is none",
+        where=f"{source.path}:{source.first_line}",
+        expected="an mbox that begins with a mail: its first headers are damaged or missing",
+    )
 
 
 def _read_one_of(piece: Source) -> list[Letter]:
@@ -161,6 +169,7 @@ _EXPECTED = (
 
 FORMS = (
     Form("mail or mbox", is_mail, _read_mails),
+    Form("mbox without its beginning", has_separators, _refuse_headless),
     Form("web page", is_page, _read_page),
     Form("output of git show or git log -p", is_git_log, read_git_log),
     Form("pasted archive page", is_pasted, _read_pasted),

@@ -17,8 +17,9 @@ _INDEX = re.compile(rb"^index ([0-9a-f]{7,64})\.\.([0-9a-f]{7,64})", re.MULTILIN
 
 def is_git_log(data: bytes) -> bool:
     """Whether a text begins as git show prints a commit."""
-    lines = [line for line in split_lines(_ESCAPE.sub(b"", data[:4096])) if line.strip()][:3]
-    return len(lines) > 1 and _COMMIT.match(lines[0]) is not None and _FIELD.match(lines[1]) is not None
+    lines = split_lines(_ESCAPE.sub(b"", data[:4096]))
+    first = next((i for i, line in enumerate(lines) if line.strip()), None)
+    return first is not None and _starts_commit(lines, first)
 
 
 def read_git_log(source: Source) -> list[Letter]:

@@ -13,7 +13,7 @@ from kpatch_ci.model.errors import UserError
 from kpatch_ci.model.series import Intake, LeftOut, Patch
 from kpatch_ci.series.collect import Collection, collect
 from kpatch_ci.series.diff import Diff, find_diff
-from kpatch_ci.series.draft import Draft
+from kpatch_ci.series.draft import DIFF_EXPECTED, Draft
 from kpatch_ci.series.flowed import readings
 from kpatch_ci.series.forms import read_letters
 from kpatch_ci.series.letter import Letter, NoDiffError, decode, split_lines
@@ -59,6 +59,8 @@ def read_series(paths: Sequence[Path], revision: int | None = None) -> tuple[tup
     """
     found = collect(paths)
     drafts = [draft_of(letter) for letter in _letters(found)]
+    if not drafts:
+        raise NoDiffError("no patch in it", where=", ".join(map(str, paths)), expected=DIFF_EXPECTED)
     return arrange(drafts, revision, found.left_out)
 
 

@@ -59,7 +59,9 @@ def decode_words(raw: str) -> str:
 def split_address(text: str) -> tuple[str, str]:
     """Name and address of ``Name <address>``, as leniently as git-am; either may be empty."""
     if match := _ADDRESS.match(text):
-        return match.group(1).strip().strip('"').replace('\\"', '"'), match.group(2).strip()
+        name = match.group(1).strip()
+        name = name[1:-1].replace('\\"', '"') if len(name) > 1 and name[0] == name[-1] == '"' else name
+        return name.strip(), match.group(2).strip()
     name, address = email.utils.parseaddr(text)
     if "@" in address:
         return name, address

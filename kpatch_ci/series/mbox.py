@@ -48,6 +48,12 @@ def split_mbox(source: Source) -> list[Source]:
     ]
 
 
+def has_separators(data: bytes) -> bool:
+    """Whether mails of an mbox begin anywhere in a text."""
+    lines = split_lines(data)
+    return any(line.startswith(b"From ") and _separates(lines, i) for i, line in enumerate(lines))
+
+
 def quotes_from(data: bytes) -> bool:
     """Whether an mbox has ``>From`` where the mail has ``From``: all but those that git format-patch writes."""
     return data.startswith(b"From ") and not _OF_GIT.match(data[: data.find(b"\n") + 1])

@@ -57,10 +57,24 @@ def _sorted_out(drafts: Sequence[Draft], account: Account) -> tuple[list[Draft],
                 continue
             draft = replace(draft, problem=draft.problem or _no_diff(draft))  # noqa: PLW2901 (the same draft, with its error)
         patches.append(draft)
+    patches = _without_asides(patches, account)
     if not patches:
         patches, replies = _offered(drafts, covers, replies, account)
     account.left_out += [reply.left_out("a reply, never applied") for reply in replies]
     return covers, replies, patches
+
+
+def _without_asides(patches: list[Draft], account: Account) -> list[Draft]:
+    """In a mailbox with numbered patches, a mail whose subject does not even say that it is one is talk with a diff in it."""
+    boxes = {draft.letter.source.origin for draft in patches if draft.subject.number is not None}
+    kept = []
+    for draft in patches:
+        source = draft.letter.source
+        if source.position and source.origin in boxes and not draft.subject.prefix and not source.ordered:
+            account.left_out.append(draft.left_out("its subject names no patch, in a mailbox of numbered ones"))
+        else:
+            kept.append(draft)
+    return kept
 
 
 def _offered(
@@ -84,11 +98,7 @@ def _offered(
             where=covers[0].where,
             expected="the patches that it announces",
         )
-    raise NoDiffError(
-        "no diff in it" if drafts else "no mail in it",
-        where=drafts[0].where if drafts else None,
-        expected=DIFF_EXPECTED,
-    )
+    raise NoDiffError("no diff in it", where=drafts[0].where, expected=DIFF_EXPECTED)
 
 
 def _no_diff(draft: Draft) -> UserError:

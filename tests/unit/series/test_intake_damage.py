@@ -14,7 +14,7 @@ from kpatch_ci.model.series import Patch
 from kpatch_ci.series.diff import find_diff
 from kpatch_ci.series.intake import read_patches
 from kpatch_ci.series.letter import split_lines
-from tests.fakes.mails import STAT, WORDS, body_of, diff_of, mail
+from tests.fakes.mails import STAT, WORDS, body_of, diff_of, mail, mbox
 
 TWO_HUNKS = diff_of() + b"@@ -40,3 +40,3 @@ int lamp_off(void)\n \treturn 0;\n-}\n+} /* off */\n \n"
 
@@ -241,6 +241,33 @@ def test_what_stands_after_the_diff_is_left_out_and_named(tmp_path: Path, tail: 
 def test_signatures_and_list_footers_are_no_part_of_the_diff_and_not_worth_a_word(tmp_path: Path, tail: bytes) -> None:
     patch = read(tmp_path, mail(body=b"words\n---\n\n" + diff_of() + tail))
     assert (patch.diff, patch.notes) == (diff_of(), ())
+
+
+@pytest.mark.parametrize("between", [b"", b"-- \n2.47.1\n\n"])
+def test_the_diff_of_a_mail_whose_headers_got_lost_is_not_taken_for_a_part_of_the_one_above(
+    tmp_path: Path, between: bytes
+) -> None:
+    body = b"words\n---\n" + STAT + b"\n" + diff_of() + between + b"Re: lamp\n\nRather so:\n\n"
+    error = refused(tmp_path, mail(body=body + diff_of(path="kernel/b.c")))
+    assert error.what.startswith("a second diff")
+    assert (
+        error.where
+        == f"{tmp_path / 'x.eml'}:{line_of(mail(body=body + diff_of(path='kernel/b.c')), b'diff --git a/kernel/b.c')}"
+    )
+
+
+def test_a_diffstat_without_its_totals_still_tells_of_files_and_hunks(tmp_path: Path) -> None:
+    stat = b" kernel/b.c    | 2 +-\n kernel/lamp.c | 4 ++--\n"
+    assert read(tmp_path, mail(body=body_of(diff_of(path="kernel/b.c") + TWO_HUNKS, stat=stat))).notes == ()
+    lost = read(tmp_path, mail(body=body_of(diff_of(), stat=stat)))
+    assert lost.notes == (
+        "the diffstat does not fit the diff in kernel/b.c, kernel/lamp.c: part of it may be lost, or it was edited",
+    )
+
+
+def test_mails_of_an_mbox_below_text_that_is_none_are_refused(tmp_path: Path) -> None:
+    error = refused(tmp_path, b"lost\nheaders\n\n" + body_of(diff_of()) + mbox(mail(), mail("[PATCH 2/2] b")))
+    assert error.what == "mails of an mbox, and text above the first of them that is none"
 
 
 def test_a_context_diff_is_refused_by_its_name(tmp_path: Path) -> None:
