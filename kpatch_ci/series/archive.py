@@ -25,6 +25,8 @@ MAX_DEPTH = 3
 """Archives in archives: a .gz of a tar is two."""
 
 _PACKED = ((b"\x1f\x8b", ".gz"), (b"BZh", ".bz2"), (b"\xfd7zXZ\x00", ".xz"), (b"]\x00\x00", ".lzma"))
+_PATCHES = (".patch", ".diff", ".mbox", ".mbx", ".eml", ".mail")
+"""A link of such a name is refused; any other is passed over, none is followed."""
 _REFUSED = (
     (b"\x28\xb5\x2f\xfd", "zstd"),
     (b"7z\xbc\xaf\x27\x1c", "7-Zip"),
@@ -125,7 +127,7 @@ def _from_tar(source: Source, budget: list[int]) -> Iterator[tuple[str, bytes]]:
     with tarfile.open(fileobj=io.BytesIO(source.data), mode="r:") as archive:
         for count, member in enumerate(archive):
             _check(member.name, count, source)
-            if member.issym() or member.islnk():
+            if (member.issym() or member.islnk()) and member.name.endswith(_PATCHES):
                 raise UserError(
                     f"a link in the archive: {member.name!r}", where=str(source), expected="plain files and directories"
                 )

@@ -25,7 +25,7 @@ def choose(family: Sequence[Draft], revision: int | None, account: Account) -> l
     chosen = _numbered_alone(chosen, account)
     chosen += _from_before(chosen, family, [older for older in ranks if older < rank], account)
     chosen = _once_each(chosen, account)
-    if all(draft.subject.number is not None for draft in chosen):
+    if all(draft.subject.number is not None and not draft.letter.source.ordered for draft in chosen):
         chosen = sorted(chosen, key=lambda draft: draft.subject.number or 0)
         _name_missing(chosen, account)
     _name_others(family, chosen, rank, revision, account)

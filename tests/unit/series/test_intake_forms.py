@@ -108,6 +108,7 @@ def test_a_quilt_series_is_applied_in_its_order_with_its_strip_levels(tmp_path: 
     assert [(one.source, one.reason) for one in account.left_out] == [
         (str(folder / "unused.patch"), "not named in the series file")
     ]
+    assert account.notes == (), "numbers say nothing where a series file gives the order"
     assert diffs(folder / "series") == [patch.diff for patch in patches]
 
 
@@ -208,6 +209,21 @@ def test_a_link_in_an_archive_is_refused(tmp_path: Path) -> None:
         tar.addfile(link)
     (tmp_path / "x.tar").write_bytes(packed.getvalue())
     with pytest.raises(UserError, match="a link in the archive"):
+        read_patches(tmp_path / "x.tar")
+
+
+def test_a_link_beside_the_patches_of_an_archive_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(diff_of("secret"))
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name, target in (("series", ""), ("a", ""), ("b", str(tmp_path / "secret"))):
+            member = tarfile.TarInfo(name)
+            data = {"series": b"a\nb\n", "a": FIRST, "b": b""}[name]
+            member.size, member.linkname = len(data), target
+            member.type = tarfile.SYMTYPE if target else tarfile.REGTYPE
+            tar.addfile(member, io.BytesIO(data))
+    (tmp_path / "x.tar").write_bytes(packed.getvalue())
+    with pytest.raises(UserError, match="the patch b is not there"):
         read_patches(tmp_path / "x.tar")
 
 

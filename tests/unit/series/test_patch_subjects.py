@@ -33,6 +33,7 @@ from kpatch_ci.series.subject import Subject, parse_subject
         ("Re[3]: lamp: a", Subject("lamp: a", reply=True)),
         ("review: lamp: a", Subject("review: lamp: a")),
         ("[PATCH 24 of them] lamp: a", Subject("lamp: a", "[PATCH 24 of them]")),
+        ("[i386/686-pae] lamp: a", Subject("lamp: a", "[i386/686-pae]")),
         ("lamp: 1/2 of v3 [x]", Subject("lamp: 1/2 of v3 [x]")),
         ("", Subject("")),
     ],
