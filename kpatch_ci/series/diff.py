@@ -140,18 +140,29 @@ def _refuse_below_signature(lines: Lines, sections: Sequence[Section], left: Seq
 
 
 def _refuse_uncounted(lines: Lines, start: int, sections: Sequence[Section], at: Place) -> None:
-    """A diff behind other words, when the diffstat counts only what stands before them, is another mail's."""
-    stat = find_diffstat(lines[:start])
-    for position in range(1, len(sections) if stat else 0):
+    """Where other words stand between two files' parts, a diffstat that counts one side alone says that the other is no part.
+
+    That is the mail below, whose headers got lost, or an interdiff above the patch.
+    """
+    above = find_diffstat(lines[:start])
+    for position in range(1, len(sections)):
         before, after = sections[position - 1].end, sections[position].start
-        if any(line.strip() and not _KNOWN.match(line) for line in lines[before:after]):
-            if stat and stat.same(counted(sections[:position])):
-                raise UserError(
-                    "a second diff, which the diffstat does not count, behind other words",
-                    where=at(after),
-                    expected="one patch a mail, with the mail's own headers (in an mbox: the `From ` line above them)",
-                )
-            return
+        between = lines[before:after]
+        if not any(line.strip() and not _KNOWN.match(line) for line in between):
+            continue
+        if above is not None and above.same(counted(sections[:position])):
+            raise _second(at(after), "a second diff, which the diffstat does not count, behind other words")
+        below = find_diffstat(between)
+        if below is not None and below.same(counted(sections[position:])):
+            raise _second(at(sections[0].start), "a diff above the diffstat, which does not count it")
+
+
+def _second(where: str, what: str) -> UserError:
+    return UserError(
+        what,
+        where=where,
+        expected="one patch a mail, under its own headers (in an mbox: the `From ` line above them); other diffs indented",
+    )
 
 
 def _before_index_line(lines: Lines, start: int) -> int:

@@ -20,6 +20,8 @@ from kpatch_ci.series.page import find_mails, is_page, title_of, to_text
 
 _BRACKETED = re.compile(rb"\[[^\[\]].*\]\s*$")
 _DIFF = re.compile(rb"^(?:diff -|--- \S.*\n\+\+\+ |\*\*\* \S.*\n--- )", re.MULTILINE)
+_COLOUR = re.compile(rb"^(?:\x1b\[[0-9;]*m)+(?:diff |--- |commit )", re.MULTILINE)
+_ESCAPES = re.compile(rb"\x1b\[[0-9;]*[mK]")
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -42,6 +44,8 @@ def read_letters(source: Source) -> list[Letter]:
         raise NoDiffError("the file is empty", where=str(source), expected=_EXPECTED)
     if b"\0" in data[:65536]:
         raise NoDiffError("the file is binary", where=str(source), expected=_EXPECTED)
+    if _COLOUR.search(data):
+        data, notes = _ESCAPES.sub(b"", data), (*notes, "colours of a terminal taken away")
     for form in FORMS:
         if form.fits(data):
             letters = form.read(replace(source, data=data))

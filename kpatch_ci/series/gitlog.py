@@ -7,25 +7,23 @@ import re
 from dataclasses import replace
 
 from kpatch_ci.model.errors import UserError
+from kpatch_ci.series.chain import links
 from kpatch_ci.series.letter import Letter, Source, decode, split_lines
 
 _COMMIT = re.compile(rb"commit ([0-9a-f]{7,64})(?: \(.*\))?\s*$")
 _FIELD = re.compile(rb"(Author|Date|AuthorDate|Merge|Commit|CommitDate|Reflog.*?|gpg):\s*(.*?)\s*$")
-_ESCAPE = re.compile(rb"\x1b\[[0-9;]*[mK]")
-_INDEX = re.compile(rb"^index ([0-9a-f]{7,64})\.\.([0-9a-f]{7,64})", re.MULTILINE)
 
 
 def is_git_log(data: bytes) -> bool:
     """Whether a text begins as git show prints a commit."""
-    lines = split_lines(_ESCAPE.sub(b"", data[:4096]))
+    lines = split_lines(data[:4096])
     first = next((i for i, line in enumerate(lines) if line.strip()), None)
     return first is not None and _starts_commit(lines, first)
 
 
 def read_git_log(source: Source) -> list[Letter]:
     """A letter a commit, in the order to apply them. Raises UserError for a merge, whose diff cannot be applied."""
-    data = _ESCAPE.sub(b"", source.data)
-    lines = split_lines(data)
+    lines = split_lines(source.data)
     starts = [i for i, line in enumerate(lines) if _starts_commit(lines, i)]
     letters = [
         _commit(source, lines[start:end], start, position if len(starts) > 1 else None)
@@ -79,7 +77,8 @@ def _in_order(letters: list[Letter]) -> list[Letter]:
     """git log prints the newest first unless asked otherwise: blob ids that follow on one another tell which way it is."""
     if len(letters) < 2:
         return letters
-    forward, backward = _links(letters), _links(letters[::-1])
+    bodies = [letter.body for letter in letters]
+    forward, backward = links(bodies), links(bodies[::-1])
     if forward > backward:
         note = "several commits, oldest first: in this order"
         return [_noted(letters[0], note), *letters[1:]]
@@ -89,17 +88,6 @@ def _in_order(letters: list[Letter]) -> list[Letter]:
         _noted(turned[0], f"several commits, newest first ({why}): the last one printed is applied first"),
         *turned[1:],
     ]
-
-
-def _links(letters: list[Letter]) -> int:
-    """How often a file is left as one commit makes it and taken up so by a later one."""
-    left: set[bytes] = set()
-    count = 0
-    for letter in letters:
-        pairs = _INDEX.findall(letter.body)
-        count += sum(old in left for old, _ in pairs)
-        left |= {new for _, new in pairs}
-    return count
 
 
 def _noted(letter: Letter, note: str) -> Letter:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from kpatch_ci.model.errors import UserError, UserErrors
 from kpatch_ci.model.series import Intake, LeftOut, Patch
+from kpatch_ci.series.chain import by_blobs
 from kpatch_ci.series.draft import DIFF_EXPECTED, Account, Draft
 from kpatch_ci.series.families import families
 from kpatch_ci.series.letter import NoDiffError
@@ -33,7 +34,7 @@ def arrange(
         raise _no_such(revision, patches)
     chosen_of = _without_copies([group for group in chosen_of if group], account)
     chosen_of = in_order(chosen_of, covers, account)
-    chosen = _joined(chosen_of, drafts, account)
+    chosen = by_blobs(_joined(chosen_of, drafts, account), account)
     problems = [draft.problem for draft in chosen if draft.problem is not None]
     if problems:
         raise problems[0] if len(problems) == 1 else UserErrors(problems)

@@ -11,7 +11,9 @@ _REPLY = re.compile(
     re.IGNORECASE,
 )
 _BRACKET = re.compile(r"\s*(\[[^\]]*\])\s*")
-_NUMBER = re.compile(r"(?:(?<![\w.])|(?<=PATCH)|(?<=RFC))(\d{1,5})\s*(?:/|\bof\b)\s*(\d{1,5})(?![\d.])", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(
+    r"(?:(?<![\w.])|(?<=PATCH)|(?<=RFC))(\d{1,5})\s*(?:/|\bof\b)\s*(\d{1,5})(?![\d.])", re.ASCII | re.IGNORECASE
+)
 _REVISION = re.compile(r"(?:\b|(?<=PATCH)|(?<=RFC))v(\d{1,3})(?:\.(\d{1,3}))?\b", re.IGNORECASE | re.ASCII)
 _AGAIN = re.compile(r"\b(?:RESEND|REPOST|RE-SEND|RESENT)\b", re.IGNORECASE)
 

@@ -256,6 +256,15 @@ def test_the_diff_of_a_mail_whose_headers_got_lost_is_not_taken_for_a_part_of_th
     )
 
 
+def test_an_interdiff_above_the_diffstat_is_refused_not_applied(tmp_path: Path) -> None:
+    body = b"words\n---\nSince v1:\n" + diff_of("interdiff") + b"\n" + STAT + b"\n" + diff_of() + b"-- \n2.47.1\n"
+    error = refused(tmp_path, mail(body=body))
+    assert error.what == "a diff above the diffstat, which does not count it"
+    assert error.where == f"{tmp_path / 'x.eml'}:{line_of(mail(body=body), b'diff --git')}"
+    indented = body.replace(diff_of("interdiff"), textwrap.indent(diff_of("interdiff").decode(), "  ").encode())
+    assert read(tmp_path, mail(body=indented)).diff == diff_of()
+
+
 def test_a_diffstat_without_its_totals_still_tells_of_files_and_hunks(tmp_path: Path) -> None:
     stat = b" kernel/b.c    | 2 +-\n kernel/lamp.c | 4 ++--\n"
     assert read(tmp_path, mail(body=body_of(diff_of(path="kernel/b.c") + TWO_HUNKS, stat=stat))).notes == ()

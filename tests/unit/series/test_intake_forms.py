@@ -321,6 +321,9 @@ def test_colours_of_git_show_are_taken_off(tmp_path: Path) -> None:
     file.write_bytes(b"\x1b[33m" + COMMIT.encode().replace(b"\n", b"\x1b[m\n", 1) + coloured)
     (patch,) = read_patches(file)
     assert patch.diff == diff_of()
+    assert "colours of a terminal taken away" in patch.notes
+    file.write_bytes(coloured)
+    assert diffs(file) == [diff_of()]
 
 
 @pytest.mark.parametrize("newest_first", [True, False])

@@ -363,6 +363,20 @@ def test_patches_without_any_brackets_stay_in_the_order_in_which_they_came(tmp_p
     assert account.revision is None
 
 
+def test_patches_without_numbers_in_a_mailbox_sorted_newest_first_are_turned(tmp_path: Path) -> None:
+    made = [
+        diff_of(f"n{i}").replace(b"1111111..2222222", b"%d..%d" % (1111111 * i, 1111111 * (i + 1))) for i in (1, 2, 3)
+    ]
+    mails = [mail(f"lamp {number}", diff=diff) for number, diff in enumerate(made)]
+    patches, account = read(tmp_path, *mails[::-1])
+    assert [patch.diff for patch in patches] == made
+    assert account.notes == (
+        "patches without numbers, newest first as their blob ids show: applied the other way round",
+    )
+    patches, account = read(tmp_path, *mails)
+    assert ([patch.diff for patch in patches], account.notes) == (made, ())
+
+
 def test_one_patch_without_a_number_between_numbered_ones_keeps_its_place(tmp_path: Path) -> None:
     for name, subject in (("1", "[PATCH 1/3] a"), ("2", "b"), ("3", "[PATCH 3/3] c")):
         (tmp_path / f"{name}.patch").write_bytes(mail(subject, diff=diff_of(f"n{name}")))
