@@ -45,6 +45,7 @@ def read_sections(lines: Lines, start: int, at: Place) -> tuple[list[Section], l
         if starts_section(lines, position):
             section = _section(lines, position, at)
             if section.end > position + 1:
+                _refuse_nameless(lines, section, at)
                 sections.append(section)
             else:
                 left.append(position)
@@ -73,6 +74,14 @@ def _section(lines: Lines, start: int, at: Place) -> Section:
     else:
         _read_hunks(lines, section, at)
     return section
+
+
+def _refuse_nameless(lines: Lines, section: Section, at: Place) -> None:
+    first = lines[section.start]
+    if not section.names and not (first.startswith(b"diff --git ") and git_pair(first)):
+        raise UserError(
+            "a part of the diff names no file", where=at(section.start), expected="`diff --git a/NAME b/NAME`"
+        )
 
 
 def _is_header(lines: Lines, index: int) -> bool:

@@ -14,6 +14,7 @@ from email.message import EmailMessage
 from pathlib import Path
 
 from kpatch_ci.model.errors import UserError
+from kpatch_ci.series.dep3 import with_description
 from kpatch_ci.series.diff import find_diff
 from kpatch_ci.series.letter import Letter, NoDiffError, Source, decode, split_lines
 from kpatch_ci.series.mbox import is_mail, quotes_from, split_mbox
@@ -142,9 +143,9 @@ def _letter(message: EmailMessage, source: Source, parts: Parts, *, has_files: b
     name, address = split_address(header(message, "from") or header(message, "author"))
     if _VIA.search(name):
         notes.append(f"the author's name and address are a mailing list's: {name} <{address}>")
-    return Letter(
+    letter = Letter(
         source=source,
-        subject=header(message, "subject") or header(message, "description"),
+        subject=header(message, "subject"),
         author=name,
         email=address,
         body=body,
@@ -152,11 +153,12 @@ def _letter(message: EmailMessage, source: Source, parts: Parts, *, has_files: b
         first_line=source.first_line + source.data.count(b"\n", 0, offset) if offset >= 0 else None,
         notes=tuple(notes),
         message_id=next(iter(_ID.findall(header(message, "message-id"))), ""),
-        date=header(message, "date"),
+        date=header(message, "date") or header(message, "last-update"),
         answers=_answers(message),
         flowed=texts[0].flowed if texts else "",
         quoted_from=bool(texts) and texts[0].as_is and quotes_from(source.data),
     )
+    return with_description(letter, message) if "description" in message else letter
 
 
 def _page(part: Part) -> bytes:

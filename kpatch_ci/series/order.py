@@ -14,6 +14,7 @@ from kpatch_ci.series.families import families
 from kpatch_ci.series.letter import NoDiffError
 from kpatch_ci.series.prerequisites import in_order
 from kpatch_ci.series.revisions import choose, name
+from kpatch_ci.series.subject import Subject
 from kpatch_ci.series.trailers import collect_trailers
 
 
@@ -27,8 +28,9 @@ def arrange(
     those to take, UserError where no patch is left, two different ones claim one number, or there is no such revision.
     """
     account = Account(left_out=list(left_out))
+    drafts = [_as_named(draft) if draft.letter.source.ordered else draft for draft in drafts]
     covers, replies, patches = _sorted_out(drafts, account)
-    groups = families(patches, covers, replies) if not _is_ordered(drafts) else [[draft] for draft in patches]
+    groups = _groups(patches, covers, replies)
     chosen_of = [choose(group, _wanted(group, revision), account) for group in groups]
     if revision is not None and not any(d.subject.revision == revision for group in chosen_of for d in group):
         raise _no_such(revision, patches)
@@ -106,8 +108,18 @@ def _no_diff(draft: Draft) -> UserError:
     return NoDiffError(f"no diff in `{draft.subject}`", where=draft.where, expected=DIFF_EXPECTED)
 
 
-def _is_ordered(drafts: Sequence[Draft]) -> bool:
-    return all(draft.letter.source.ordered for draft in drafts)
+def _as_named(draft: Draft) -> Draft:
+    """A patch of a quilt series: its line there is all that counts. What its subject says is of the day when it was mailed."""
+    return replace(draft, subject=Subject(draft.subject.text), reply=False, prerequisites=())
+
+
+def _groups(patches: Sequence[Draft], covers: Sequence[Draft], replies: Sequence[Draft]) -> list[list[Draft]]:
+    """Families, in the order in which they came; each patch of a quilt series is one of its own."""
+    named = [[draft] for draft in patches if draft.letter.source.ordered]
+    others = [draft for draft in patches if not draft.letter.source.ordered]
+    place = {id(draft): index for index, draft in enumerate(patches)}
+    groups = [*named, *families(others, covers, replies)]
+    return sorted(groups, key=lambda group: min(place[id(draft)] for draft in group))
 
 
 def _wanted(group: Sequence[Draft], revision: int | None) -> int | None:

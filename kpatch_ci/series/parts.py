@@ -101,7 +101,7 @@ def _part(leaf: EmailMessage, source: Source, notes: list[str]) -> Part:
     charset = leaf.get_content_charset() or "utf-8"
     as_is = coding in _PLAIN
     if not _holds_ascii(charset):
-        data, as_is = data.decode(charset, "replace").encode(), False
+        data, as_is = data.decode(charset, "replace").encode("utf-8", "replace"), False
         notes.append(f"the text came in {charset}: made UTF-8")
         charset = "utf-8"
     flowed = ""

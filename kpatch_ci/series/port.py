@@ -15,7 +15,8 @@ from kpatch_ci.model.errors import InfrastructureError, UserError
 from kpatch_ci.model.series import AppliedPatch, Patch, Series
 from kpatch_ci.process import run
 from kpatch_ci.series.apply import apply_on, open_index, touched
-from kpatch_ci.series.commits import NOBODY, Words, git_date, words_of, write_commit
+from kpatch_ci.series.commits import NOBODY, Words, words_of, write_commit
+from kpatch_ci.series.dates import git_date
 from kpatch_ci.series.functions import is_same, short_name
 from kpatch_ci.series.gitindex import PrivateIndex, isolated_work
 from kpatch_ci.series.mail import split_address

@@ -60,7 +60,7 @@ def keep(series: Series, tree: Tree, directory: Path, *, fuzz: int = 0) -> Kept:
         if result.fit in (Fit.THERE, Fit.EMPTY):
             raise UserError(result.reason, where="--keep", expected="a series that changes the tree")
         count = next((i for i, p in enumerate(result.patches) if p.tree_id is None), len(result.patches))
-        tip = commit_all(index, tree.commit, series.patches, result.patches)
+        tip = (tree.commit, *commit_all(index, tree.commit, series, result.patches))[-1]
         index.must("worktree", "prune")
         _checked(_git(tree, None, "worktree", "add", "--force", "--detach", directory, tip), "make the worktree")
         rest = series.patches[count:]

@@ -356,7 +356,7 @@ def test_a_debian_patch_has_its_author_and_description(tmp_path: Path) -> None:
         (tmp_path / "x.patch").write_bytes(head.encode() + diff_of())
         (patch,) = read_patches(tmp_path / "x.patch")
         assert (patch.author, patch.diff) == ("Ada Example", diff_of())
-        assert patch.subject == "lamp: Be bright More words."
+        assert (patch.subject, patch.message) == ("lamp: Be bright", "More words.")
 
 
 PAGES = {
