@@ -93,14 +93,27 @@ def suites_of(suite: str) -> tuple[str, ...]:
     return (suite, f"{suite}-updates", f"{suite}-security")
 
 
-class AptRoot:
-    """An isolated apt root for one architecture and a list of suites."""
+@dataclass(frozen=True, slots=True)
+class SourcePackage:
+    """A downloaded source package: apt has verified every file against the signed index."""
 
-    def __init__(self, root: Path, *, arch: str, suites: Sequence[str], archives: Archives) -> None:
+    version: str
+    description: Path
+    """The ``.dsc``; the files that it names are beside it."""
+    files: tuple[Path, ...]
+
+
+class AptRoot:
+    """An isolated apt root for one architecture and a list of suites; with ``sources`` it has source packages too."""
+
+    def __init__(
+        self, root: Path, *, arch: str, suites: Sequence[str], archives: Archives, sources: bool = False
+    ) -> None:
         self.root = root
         self.arch = arch
         self.suites = tuple(suites)
         self.archives = archives
+        self.sources = sources
 
     @property
     def _conf(self) -> Path:
@@ -114,7 +127,8 @@ class AptRoot:
                 if self.archives.security is None:
                     continue
                 uri = self.archives.security
-            lines.append(f"deb [signed-by={KEYRING}] {uri} {suite} main")
+            for kind in ("deb", "deb-src") if self.sources else ("deb",):
+                lines.append(f"{kind} [signed-by={KEYRING}] {uri} {suite} main")
         return lines
 
     def update(self) -> None:
@@ -160,7 +174,22 @@ class AptRoot:
         done = run([*self._apt("apt-get"), "download", "-q", package], timeout=DOWNLOAD_TIMEOUT, cwd=place, env=_ENV)
         return next(p for p in self._fetched(done, "download", [package]) if p.name == package)
 
-    def _fetched(self, done: Completed, verb: str, packages: list[str]) -> list[Package]:
+    def source(self, package: str, into: Path) -> SourcePackage:
+        """Fetch the newest source package of that name into an empty directory, and unpack nothing."""
+        into.mkdir(parents=True, exist_ok=True)
+        argv = [*self._apt("apt-get"), "source", "--download-only", "--only-source", "-q", package]
+        done = run(argv, timeout=DOWNLOAD_TIMEOUT, cwd=into, env=_ENV)
+        self._must(done, "fetch the source of", [package])
+        found = sorted(into.iterdir())
+        description = next((path for path in found if path.suffix == ".dsc"), None)
+        if description is None:
+            raise InfrastructureError(f"apt fetched no source of {package}", log=_end(done.output))
+        # A signed .dsc has armour around its fields.
+        fields = [block for block in stanzas(description.read_text(errors="replace")) if "Version" in block]
+        version = next((block["Version"] for block in fields if "Source" in block), "")
+        return SourcePackage(version, description, tuple(path for path in found if path != description))
+
+    def _must(self, done: Completed, verb: str, packages: list[str]) -> None:
         if not done.ok:
             require_space(self.root)
             raise InfrastructureError(
@@ -168,6 +197,9 @@ class AptRoot:
                 f" ({self.arch}, {', '.join(self.suites)}): {done.explain()}",
                 log=_end(done.output),
             )
+
+    def _fetched(self, done: Completed, verb: str, packages: list[str]) -> list[Package]:
+        self._must(done, verb, packages)
         files = sorted((self.root / "cache/archives").glob("*.deb"))
         with ThreadPoolExecutor() as pool:
             return sorted(pool.map(_describe, files), key=lambda p: p.name)

@@ -141,6 +141,56 @@ def test_a_package_that_is_not_there_is_told_with_its_suite(
         root.download(["nope"])
 
 
+SIGNED = """-----BEGIN PGP SIGNED MESSAGE-----
+Hash: SHA256
+
+Format: 3.0 (quilt)
+Source: linux
+Version: 6.1.140-1
+Files:
+ 0 1 linux_6.1.140.orig.tar.xz
+-----BEGIN PGP SIGNATURE-----
+
+x
+-----END PGP SIGNATURE-----"""
+
+
+@pytest.fixture
+def sources(tmp_path: Path, root: AptRoot) -> AptRoot:
+    return AptRoot(tmp_path / "sources", arch="amd64", suites=("trixie",), archives=ARCHIVES, sources=True)
+
+
+def test_sources_are_fetched_only_where_they_are_asked_for(sources: AptRoot, tmp_path: Path) -> None:
+    assert sources._source_lines() == [
+        f"deb [signed-by={tmp_path}/keyring.gpg] https://archive.example/debian trixie main",
+        f"deb-src [signed-by={tmp_path}/keyring.gpg] https://archive.example/debian trixie main",
+    ]
+
+
+def test_a_source_package_is_its_description_and_the_files_beside_it(
+    sources: AptRoot, fake_tool: FakeTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "signed").write_text(SIGNED)
+    get = fake_tool(
+        "apt-get",
+        f"""[ "$*" = "-c {sources.root}/apt.conf source --download-only --only-source -q linux" ] || exit 9
+cp {tmp_path}/signed linux_6.1.140-1.dsc; touch linux_6.1.140.orig.tar.xz linux_6.1.140-1.debian.tar.xz""",
+    )
+    monkeypatch.setattr(apt, "_ENV", {**apt._ENV, "PATH": f"{get.parent}:{apt._ENV['PATH']}"})
+    found = sources.source("linux", tmp_path / "into")
+    assert (found.version, found.description) == ("6.1.140-1", tmp_path / "into/linux_6.1.140-1.dsc")
+    assert [path.name for path in found.files] == ["linux_6.1.140-1.debian.tar.xz", "linux_6.1.140.orig.tar.xz"]
+
+
+def test_a_source_package_that_cannot_be_had_is_told_in_apts_words(
+    sources: AptRoot, fake_tool: FakeTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    get = fake_tool("apt-get", "echo 'E: Unable to find a source package for nope'; exit 100")
+    monkeypatch.setattr(apt, "_ENV", {**apt._ENV, "PATH": f"{get.parent}:{apt._ENV['PATH']}"})
+    with pytest.raises(InfrastructureError, match=r"cannot fetch the source of nope \(amd64, trixie\)[\s\S]*Unable"):
+        sources.source("nope", tmp_path / "into")
+
+
 def test_a_full_disk_is_told_as_that_and_not_as_tars_last_words(
     fake_tool: FakeTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
