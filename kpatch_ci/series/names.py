@@ -20,6 +20,19 @@ PREFIXES = frozenset({("a", "b"), ("i", "w"), ("c", "i"), ("c", "w"), ("o", "w")
 MAX_STRIP = 12
 
 _NAMED = re.compile(rb"(copy from|copy to|rename from|rename to|---|\+\+\+) (.*?)((?:\t.*)?\r?\n?)$", re.DOTALL)
+_ESCAPE = re.compile(rb'\\([abfnrtv"\\]|[0-3][0-7]{2})')
+_QUOTED = re.compile(rb'"((?:[^"\\]|\\(?:[abfnrtv"\\]|[0-3][0-7]{2}))*)"', re.DOTALL)
+_CODES = {
+    b"a": b"\a",
+    b"b": b"\b",
+    b"f": b"\f",
+    b"n": b"\n",
+    b"r": b"\r",
+    b"t": b"\t",
+    b"v": b"\v",
+    b'"': b'"',
+    b"\\": b"\\",
+}
 _ASIDE = re.compile(r"(?:\.orig|\.old|\.bak|~)$")
 Pair = tuple[str, str]
 
@@ -33,12 +46,14 @@ def header_name(line: bytes) -> tuple[str, bytes] | None:
 def unquote(raw: bytes) -> str:
     """A path as git prints it: C-quoted where it holds control or non-ASCII bytes."""
     raw = raw.strip()
-    if len(raw) >= 2 and raw.startswith(b'"') and raw.endswith(b'"'):
-        try:
-            raw = raw[1:-1].decode("unicode_escape").encode("latin-1")
-        except UnicodeError:
-            raw = raw[1:-1]
+    if match := _QUOTED.fullmatch(raw):
+        raw = _ESCAPE.sub(_unescaped, match.group(1))
     return raw.decode(errors="replace")
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    code = match.group(1)
+    return _CODES.get(code) or bytes([int(code, 8)])
 
 
 def git_pair(line: bytes) -> Pair | None:

@@ -9,6 +9,7 @@ import pytest
 
 from kpatch_ci.model.errors import UserError
 from kpatch_ci.series.intake import read_series
+from kpatch_ci.series.names import unquote
 from tests.fakes.mails import diff_of, mail
 
 
@@ -113,3 +114,21 @@ def test_a_charset_that_makes_half_characters_is_no_crash(tmp_path: Path) -> Non
     (patch,), _ = read_series([tmp_path / "a.eml"])
     assert patch.message == "?"
     assert patch.diff == REMOVED
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        (b"plain.c", "plain.c"),
+        (rb'"l\303\244mpe.rst"', "lämpe.rst"),
+        (rb'"a\tb\\c\"d\a\b\f\n\r\v.c"', 'a\tb\\c"d\a\b\f\n\r\v.c'),
+        ('"lämpe.rst"'.encode(), "lämpe.rst"),
+        (rb'"b/l\303\From"', rb'"b/l\303\From"'.decode()),
+        (rb'"\u0041\x41\N{DIGIT ONE}"', r'"\u0041\x41\N{DIGIT ONE}"'),
+        (rb'"open', '"open'),
+        (b'"', '"'),
+        (b'""', ""),
+    ],
+)
+def test_names_are_unquoted_as_git_quotes_them_and_in_no_other_way(raw: bytes, name: str) -> None:
+    assert unquote(raw) == name
