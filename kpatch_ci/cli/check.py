@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kpatch_ci.cli.check_show import say_kept, show
+from kpatch_ci.cli.check_show import say_branch, say_kept, show
 from kpatch_ci.cli.mails import mail_options, series_asked_for
 from kpatch_ci.cli.options import DEFAULT_FILE, chosen, fuzz_option
 from kpatch_ci.cli.output import print_json, say, tables, verbosity
@@ -21,6 +22,7 @@ from kpatch_ci.pipeline.check import check_all
 from kpatch_ci.pipeline.run import load_all
 from kpatch_ci.pipeline.session import open_tools
 from kpatch_ci.series.base import SECONDS
+from kpatch_ci.series.commits import commit_series
 from kpatch_ci.series.worktree import keep as keep_worktree
 
 
@@ -45,6 +47,11 @@ from kpatch_ci.series.worktree import keep as keep_worktree
     metavar="DIR",
     help="Make DIR a git worktree of the tree with the series on it, the first conflict left in it. One series, one tree.",
 )
+@click.option(
+    "--branch",
+    metavar="NAME",
+    help="Commit what applies, a commit a patch, as branch NAME of the repository that is named then. One series, one tree.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @verbosity
 def command(
@@ -59,6 +66,7 @@ def command(
     fuzz: int,
     base_time: float,
     keep: Path | None,
+    branch: str | None,
     as_json: bool,
 ) -> int:
     """Read patches, say what was taken, and whether and how it applies. Without MAILS: the series of pipeline.yaml.
@@ -91,6 +99,7 @@ def command(
       ./kpatch-ci check my.mbox -t ~/linux@v6.6 --fuzz 2
       ./kpatch-ci check --series stack-workqueue -t debian:5.10
       ./kpatch-ci check --series stack-workqueue -t debian:5.10 --keep ~/port
+      ./kpatch-ci check debian/patches -t ~/linux@v6.1 --branch as-debian
     """
     asked = series_asked_for(mails, commits, repo, revision, trees)
     if asked and series:
@@ -98,12 +107,16 @@ def command(
     config = read_config(config_file, series)
     wanted = [asked[0]] if asked else list(load_all(config))
     specs = trees or ((asked and asked[1]) or config.tree,)
-    if keep and (len(wanted) != 1 or len(trees) > 1):
-        raise click.UsageError("--keep takes one series and one tree")
+    if (keep or branch) and (len(wanted) != 1 or len(trees) > 1):
+        raise click.UsageError(f"{'--keep' if keep else '--branch'} takes one series and one tree")
     places = [get_tree(source, spec) for source in [open_trees(config)] for spec in specs]
     rows = check_all(wanted, places, fuzz=fuzz, base_seconds=base_time, say=say)
+    made = None
+    if branch and rows[0].result.status is Status.PASSED:
+        made = commit_series(wanted[0], rows[0].result, places[0], branch)
+        say_branch(made, branch, places[0])
     if as_json:
-        print_json([row.document() for row in rows])
+        print_json([row.document() | ({"branch": asdict(made)} if made else {}) for row in rows])
     else:
         show(tables(), wanted, rows)
     if keep:

@@ -19,6 +19,7 @@ from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.check import Checked
 from kpatch_ci.report.clean import one_line
 from kpatch_ci.report.conflict import conflict
+from kpatch_ci.series.commits import Committed
 from kpatch_ci.series.worktree import Kept
 
 
@@ -138,6 +139,14 @@ def _fits(candidate: Candidate) -> str:
     origin = {"trailer": "named by the series, ", "tree": "the tree itself, ", "tried": "found by trying, "}
     where = "" if not candidate.differing else f" (not {', '.join(candidate.differing[:3])})"
     return f"{origin.get(candidate.source, '')}{files if candidate.wanted else 'no blob ids'}{where}; {candidate.fit or 'not tried'}"
+
+
+def say_branch(made: Committed, branch: str, tree: Tree) -> None:
+    """What was committed, what the commits lack, and how to get them."""
+    say(f"{branch}: {len(made.commits)} commit(s) on {tree.label}, the last one {made.commits[-1]}")
+    for note in made.notes:
+        say(f"  note: {note}")
+    say(f"to have it: git fetch {shlex.quote(str(tree.repo))} {shlex.quote(branch)}")
 
 
 def say_kept(kept: Kept, series: Series, tree: Tree) -> None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from kpatch_ci.model.errors import UserError
 from kpatch_ci.series.diffstat import Diffstat, find_diffstat, mismatch, unfit
-from kpatch_ci.series.filediff import Section, counted, names_of, read_sections, refuse_context_diff, refuse_stray
+from kpatch_ci.series.filediff import Section, counted, names_of, pairs_of, read_sections, refuse_context_diff, refuse_stray
 from kpatch_ci.series.hunks import Lines, Place, starts_section
-from kpatch_ci.series.names import header_name, paths_of, relative, rewrite, strip_level
+from kpatch_ci.series.names import header_name, paths_of, relative, rewritten, strip_level
 
 _BLOB = re.compile(rb"^index ([0-9a-f]{7,64})\.\.[0-9a-f]{7,64}(?: |\r?$)", re.MULTILINE)
 _BREAK = re.compile(rb"---[ \t\r]*\n?$")
@@ -177,11 +177,12 @@ def _cut_out(
 ) -> tuple[bytes, tuple[str, ...]]:
     """The diff's bytes, its names brought to one leading directory, and the paths that it touches."""
     if level is None:
-        level = strip_level([names_of(lines[section.start], section) for section in sections])
+        level = strip_level([pair for section in sections for pair in pairs_of(lines[section.start], section)])
     kept: list[bytes] = []
     paths: list[str] = []
     for section in sections:
-        head = [rewrite(line, level) if level != 1 else line for line in lines[section.start : section.head]]
+        head = list(lines[section.start : section.head])
+        head = rewritten(head, level) if level != 1 else head
         kept += [*head, *lines[section.head : section.end]]
         paths += paths_of(head[0], [name for line in head if (name := header_name(line))])
     if level != 1 and sections:

@@ -159,6 +159,13 @@ def _no_content(where: str) -> UserError:
     )
 
 
+def pairs_of(first: bytes, section: Section) -> list[tuple[str, str]]:
+    """What tells how many directories to strip: both names of a file, or each on its own where it is moved or copied."""
+    old, new = names_of(first, section)
+    moved = any(key.startswith(("rename ", "copy ")) for key, _ in section.names)
+    return [(old, NULL), (NULL, new)] if moved else [(old, new)]
+
+
 def names_of(first: bytes, section: Section) -> tuple[str, str]:
     """The two names of a section, /dev/null for what cannot be told."""
     known = {key: unquote(raw) for key, raw in section.names}

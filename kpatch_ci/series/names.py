@@ -89,8 +89,17 @@ def relative(name: str, level: int) -> str:
     return name if name == NULL else "/".join(name.split("/")[level:])
 
 
-def rewrite(line: bytes, level: int) -> bytes:
-    """A header line of a diff with its names as ``a/...`` and ``b/...``."""
+def rewritten(head: Sequence[bytes], level: int) -> list[bytes]:
+    """The header lines of a file's part of a diff with their names as ``a/...`` and ``b/...``."""
+    made = [_rewritten(line, level) for line in head]
+    moved = {key: unquote(raw) for key, raw in filter(None, map(header_name, made))}
+    old, new = (moved.get(f"rename {side}", moved.get(f"copy {side}")) for side in ("from", "to"))
+    if old and new and head[0].startswith(b"diff --git ") and git_pair(head[0]) is None:
+        made[0] = b"diff --git " + _quote("a/", old, 0) + b" " + _quote("b/", new, 0) + b"\n"
+    return made
+
+
+def _rewritten(line: bytes, level: int) -> bytes:
     if line.startswith(b"diff --git ") and (pair := git_pair(line)):
         end = line[len(line.rstrip(b"\r\n")) :]
         return b"diff --git " + _quote("a/", pair[0], level) + b" " + _quote("b/", pair[1], level) + end

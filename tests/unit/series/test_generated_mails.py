@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Intake against generated mails: it never crashes, never hangs, and never loses a hunk of a mail that is whole.
 
-A few hundred mails a property by default. ``KPATCH_CI_MAILS=100000`` feeds that many through each (tests/bench/README.md).
+A few hundred mails a property by default. ``KPATCH_CI_MAILS=100000`` feeds that many through each.
 """
 
 from __future__ import annotations
