@@ -9,7 +9,15 @@ from dataclasses import dataclass
 
 from kpatch_ci.model.errors import UserError
 from kpatch_ci.series.diffstat import Diffstat, find_diffstat, mismatch, unfit
-from kpatch_ci.series.filediff import Section, counted, names_of, pairs_of, read_sections, refuse_context_diff, refuse_stray
+from kpatch_ci.series.filediff import (
+    Section,
+    counted,
+    names_of,
+    pairs_of,
+    read_sections,
+    refuse_context_diff,
+    refuse_stray,
+)
 from kpatch_ci.series.hunks import Lines, Place, starts_section
 from kpatch_ci.series.names import header_name, paths_of, relative, rewritten, strip_level
 

@@ -152,8 +152,6 @@ def _joined(groups: list[list[Draft]], drafts: Sequence[Draft], account: Account
     place = {id(draft): index for index, draft in enumerate(drafts)}
     chosen = [draft for group in groups for draft in group]
     came = sorted(chosen, key=lambda draft: place.get(id(draft), len(place)))
-    if _is_ordered(chosen):
-        return chosen
     series = [group for group in groups if group[0].subject.number is not None]
     if len(series) > 1:
         names = "; then ".join(f"`{group[0].subject}` and {len(group) - 1} more" for group in series)
