@@ -151,6 +151,8 @@ class TreeCache:
         notes = [*_uncommitted(theirs, commit)]
         if shallow:
             notes.append("a shallow clone: older commits are not here, and a base among them cannot be found")
+        if any((objects / "pack").glob("*.promisor")):
+            notes.append("a partial clone: files whose contents are not here cannot be read")
         return replace(_describe(repo, spec, commit, f"{ref} = {commit}"), notes=tuple(notes))
 
     def _remote(self, spec: str, url: str, ref: str) -> Tree:

@@ -37,6 +37,8 @@ class InHistory:
     date: str
     subject: str
     why: str
+    whole: bool = False
+    """Whether it is about the whole series, not about one patch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ _MORE = 1.0
 """Seconds that are spent on older candidates, once the newest that has all files is known."""
 _TRIES = 12
 """Commits at which a series without a match is tried out."""
+_MANY = 20
+"""Of a series with more patches only one candidate is tried out: that takes seconds."""
 _BATCH = 64
 """Commits whose files are looked up in one go."""
 Say = Callable[[str], None]
@@ -76,14 +78,14 @@ def find_base(series: Series, tree: Tree, *, seconds: float = SECONDS, say: Say 
 
 def with_history(result: ApplyResult, report: BaseReport | None) -> ApplyResult:
     """A result that knows what the history says: a series that does not apply may have been applied once."""
-    if (
-        report is None
-        or not report.in_history
-        or result.fit in (Fit.THERE, Fit.EMPTY)
-        or result.status is Status.PASSED
-    ):
+    if report is None or result.status is Status.PASSED or result.fit in (Fit.THERE, Fit.EMPTY):
         return result
-    found = report.in_history[0]
+    failed = {patch.subject for patch in result.patches if patch.status is Status.FAILED}
+    found = next((f for f in report.in_history if f.whole), None)
+    if found is None and failed <= {f.patch for f in report.in_history}:
+        found = next(f for f in report.in_history if f.patch in failed)
+    if found is None:
+        return result
     reason = f"superseded: {found.why} ({found.commit[:12]}, {found.date}); {result.reason}"
     return replace(result, fit=Fit.SUPERSEDED, reason=reason)
 
@@ -169,10 +171,12 @@ class _Search:
         if after and set(after) <= set(self.leaving):
             last = max(self.leaving.values(), key=lambda touch: touch.when)
             why = "the files were exactly as the series leaves them"
-            self.in_history[""] = InHistory(self.series.title, last.commit, last.day, last.subject, why)
+            self.in_history[""] = InHistory(self.series.title, last.commit, last.day, last.subject, why, whole=True)
         ranked = sorted(self.found.values(), key=lambda c: (c.source != "trailer", -c.matched, c.source != "tree"))
         best = [c for c in ranked if c.matched or c.source != "blobs"]
-        best = [c for c in best if c.matched == best[0].matched or c.source != "blobs"][:LIMIT]
+        best = [c for c in best if c.matched == best[0].matched or c.source != "blobs"][
+            : LIMIT if len(self.series.patches) <= _MANY else 1
+        ]
         tried = [replace(c, fit=self._fit(c.commit)) for c in best]
         if not any(c.fit in _GOES for c in tried):
             tried += self._try_out()
@@ -227,14 +231,17 @@ class _Search:
         tree_id = self.index.must("rev-parse", f"{commit}^{{tree}}").strip()
         return apply_on(self.index, self.series, replace(self.tree, commit=commit, tree_id=tree_id)).fit
 
+    def _may_try(self, tries: int) -> bool:
+        return tries < _TRIES and time.monotonic() < self.end
+
     def _try_out(self) -> list[Candidate]:
         """Where no blob helps: apply at older and older commits, then between the newest that did and the one after it."""
         parents = [touch.parents[0] for touch in self.touches if len(touch.parents) == 1]
         low, high, step = -1, 0, 1
         tries = 0
-        while high < len(parents) and tries < _TRIES and self._fit(parents[high]) not in _GOES:
+        while high < len(parents) and self._may_try(tries) and self._fit(parents[high]) not in _GOES:
             low, high, step, tries = high, high + step, 2 * step, tries + 1
-        if high >= len(parents) or tries >= _TRIES:
+        if high >= len(parents) or not self._may_try(tries):
             return []
         while high - low > 1:
             middle = (low + high) // 2

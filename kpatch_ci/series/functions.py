@@ -66,7 +66,7 @@ def _has_body(lines: Sequence[str], start: int) -> bool:
 
 def is_same(mailed: str, found: str) -> bool:
     """Whether both lines name one function; True where the mail's header does not tell."""
-    if not is_known(mailed):
+    if not is_known(mailed) or found.startswith(mailed):  # git cuts long ones off
         return True
     one, other = short_name(mailed), short_name(found)
     return one == other or (bool(found) and (one.startswith(other) or other.startswith(one)) and "(" not in one + other)

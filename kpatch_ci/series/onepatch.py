@@ -11,7 +11,7 @@ from kpatch_ci.series.failures import explain, misplaced
 from kpatch_ci.series.fates import FileFate, read_fates
 from kpatch_ci.series.gitindex import PrivateIndex
 from kpatch_ci.series.placements import Files, Verdict, applicable, judge, places_of, relocate
-from kpatch_ci.series.sections import Section, sections
+from kpatch_ci.series.sections import Hunk, Section, sections
 
 ALREADY = "already in the tree"
 MAX_FUZZ = 3
@@ -190,8 +190,13 @@ def _warned(fates: tuple[FileFate, ...]) -> list[str]:
 def _twice(fates: tuple[FileFate, ...], files: Files) -> list[str]:
     """A patch that only adds may go on a second time, beside what it added the first time."""
     hunks = [(fate.section, hunk) for fate in fates for hunk in fate.section.hunks]
-    if not hunks or any(not part.old or not hunk.new_count for part, hunk in hunks):
+    if not hunks or not all(part.old and _only_adds(hunk) for part, hunk in hunks):
         return []
     if all(places_of(hunk, hunk.new, files.get(part.old)) for part, hunk in hunks):
         return ["all that it makes is in the tree already: it may be there, and this would be the second time"]
     return []
+
+
+def _only_adds(hunk: Hunk) -> bool:
+    signs = {line[:1] for line in hunk.lines}
+    return "+" in signs and "-" not in signs

@@ -14,7 +14,7 @@ from kpatch_ci.series.apply import apply_series
 from kpatch_ci.series.fates import read_fates
 from kpatch_ci.series.functions import function_at, is_same, short_name
 from kpatch_ci.series.sections import sections
-from tests.unit.series.conftest import make_patch, make_series
+from tests.unit.series.conftest import make_series
 
 if TYPE_CHECKING:
     from tests.unit.series.conftest import Lab
@@ -188,15 +188,14 @@ def test_a_conflict_is_told_from_a_port_that_is_needed(lab: Lab) -> None:
     assert put(lab, foreign(off_patch(lab)), tree).fit is Fit.PORT_NEEDED
 
 
-def test_a_patch_that_only_adds_and_goes_on_a_second_time_is_a_warning(lab: Lab) -> None:
-    before = "a;\n}\n\nb;\n}\n\n" + FILLER
-    after = before.replace("a;\n}\n\n", "a;\n}\n\nnew;\n}\n\n")
-    diff = b"--- a/k.c\n+++ b/k.c\n@@ -2,2 +2,5 @@ a;\n }\n \n+new;\n+}\n+\n"
-    patch = make_patch(b"diff --git a/k.c b/k.c\n" + diff + b" b;\n".replace(b" b;\n", b""))
+def test_a_patch_that_only_adds_and_would_go_on_a_second_time_is_a_warning(lab: Lab) -> None:
+    entry = "\t{\n\t\t.lamp = 1,\n\t},\n"
+    before, after = (f"{FILLER}struct lamp lamps[] = {{\n{entry * n}}};\n{FILLER}" for n in (1, 2))
+    patch = foreign(lab.patch({"k.c": before}, {"k.c": after}))
+    assert put(lab, patch, before).warnings == ()
     result = put(lab, patch, after)
-    assert result.status is Status.FAILED  # without context after it, it belongs at the end
-    full = lab.patch({"k.c": before}, {"k.c": after})
-    assert put(lab, full, after).fit is Fit.THERE
+    assert result.fit is Fit.AS_MAILED
+    assert result.warnings[-1].startswith("all that it makes is in the tree already: it may be there")
 
 
 def test_another_file_mode_is_said(lab: Lab) -> None:
