@@ -111,11 +111,10 @@ def _message(patch: Patch) -> str:
 def as_mail(patch: Patch) -> bytes:
     """A patch as ``git am`` takes it."""
     words = words_of(patch)
-    date = patch.date or "Thu, 1 Jan 1970 00:00:00 +0000"
     head = [
         "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001",
         f"From: {words.author} <{words.email}>",
-        f"Date: {date}",
+        *([f"Date: {patch.date}"] if words.when else []),
         f"Subject: [PATCH] {' '.join(patch.subject.split())}",
         "MIME-Version: 1.0",
         "Content-Type: text/plain; charset=UTF-8",

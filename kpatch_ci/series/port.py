@@ -65,6 +65,11 @@ def from_worktree(index: PrivateIndex, series: Series, tree: Tree, directory: Pa
         )
     if index.must("rev-list", "--merges", f"{tree.commit}..{tip}").strip():
         raise UserError(f"a merge among the commits of {place}", where="--from", expected="one commit a patch")
+    added = index.must("diff-tree", "-r", "-z", "--name-only", tree.commit, tip).split("\0")
+    if rejects := [name for name in added if name.endswith((".rej", ".orig"))]:
+        raise UserError(
+            f"committed by mistake: {', '.join(rejects[:5])}", where="--from", expected="a commit without them"
+        )
     read = [_read(index, commit) for commit in commits]
     mails = _matched([words for _, words in read], series.patches)
     ids = [_patch_id(index.must("diff-tree", "-p", "--no-renames", f"{commit}^", commit)) for commit in commits]
@@ -157,7 +162,7 @@ def _nothing_unresolved(place: Path) -> None:
                 what, where="--from", expected=f"`git -C {place} add -A && git -C {place} {verb} --continue`"
             )
     changed = run([*git, "status", "--porcelain"], timeout=_TIMEOUT).output.splitlines()
-    rejected = [line[3:] for line in changed if line.startswith("??") and line.endswith(".rej")]
+    rejected = run([*git, "ls-files", "--others", "-z", "--", "*.rej"], timeout=_TIMEOUT).output.split("\0")[:-1]
     pending = [line[3:] for line in changed if not line.startswith("??")]
     if rejected:
         what = f"rejected hunks are left: {', '.join(rejected[:5])}"

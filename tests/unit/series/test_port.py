@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from dataclasses import replace
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,6 +138,18 @@ def written(place: Path, name: str, data: bytes) -> tuple[Patch, ...]:
     return read_patches(place / name)
 
 
+def test_a_mail_without_a_date_gets_the_day_of_the_port(lab: Lab, theirs: Tree, tmp_path: Path) -> None:
+    before = int(time.time())
+    one = replace(mailed(lab, BASE, to_long(BASE, 5), "lamp: First"), date="")
+    two = replace(mailed(lab, to_long(BASE, 5), to_long(BASE, 5, 20), "lamp: Second"), date="")
+    series = make_series(one, two)
+    resolve(keep(series, theirs, tmp_path / "work"), to_long(THEIRS, 5, 20))
+    files = port(series, theirs, tmp_path / "work")
+    dates = [written(tmp_path, name, data)[0].date for name, data in files.items()]
+    assert all(before <= parsedate_to_datetime(date).timestamp() <= time.time() for date in dates)
+    assert files == port(series, theirs, tmp_path / "work")
+
+
 def test_the_same_worktree_gives_the_same_files(lab: Lab, theirs: Tree, tmp_path: Path) -> None:
     series = make_series(mailed(lab, BASE, to_long(BASE, 20)))
     resolve(keep(series, theirs, tmp_path / "work"), to_long(THEIRS, 20))
@@ -193,6 +207,22 @@ def test_what_is_unresolved_is_no_port(lab: Lab, theirs: Tree, tmp_path: Path) -
     (kept.directory / f"{LAMP}.rej").unlink()
     (kept.directory / LAMP).write_text("more")
     with pytest.raises(UserError, match=r"not committed: kernel/lamp\.c"):
+        port(series, theirs, kept.directory)
+
+
+def test_rejected_hunks_that_were_ignored_or_committed_are_seen(lab: Lab, theirs: Tree, tmp_path: Path) -> None:
+    series = make_series(foreign(mailed(lab, BASE, to_long(BASE, 20))))
+    kept = keep(series, theirs, tmp_path / "work")
+    (kept.directory / LAMP).write_text(to_long(THEIRS, 20)[LAMP])
+    git(kept.directory, "add", "-A")
+    git(kept.directory, "am", "--continue")
+    with pytest.raises(UserError, match=r"committed by mistake: kernel/lamp\.c\.rej"):
+        port(series, theirs, kept.directory)
+    git(kept.directory, "rm", "-q", "--cached", f"{LAMP}.rej")
+    git(kept.directory, "commit", "-q", "--amend", "--no-edit")
+    (tmp_path / "ignored").write_text("*.rej\n")
+    git(kept.directory, "config", "core.excludesFile", str(tmp_path / "ignored"))
+    with pytest.raises(UserError, match=r"rejected hunks are left: kernel/lamp\.c\.rej"):
         port(series, theirs, kept.directory)
 
 
