@@ -27,7 +27,9 @@ _TRIES = 12
 _MANY = 20
 """Of a series with more patches only one candidate is tried out: that takes seconds."""
 _BATCH = 64
-"""Commits whose files are looked up in one go."""
+"""Commits whose files are looked up in one go,"""
+_PAUSE = 0.5
+"""unless they wait for so many seconds."""
 Say = Callable[[str], None]
 _GOES = (Fit.AS_MAILED, Fit.THREE_WAY)
 
@@ -104,6 +106,10 @@ class _Search:
     waiting: list[str] = field(default_factory=list)
     """Commits whose files are still to be looked up."""
     batch: int = 1
+    flushed: float = 0.0
+    """When that was last done."""
+    best: int = 0
+    """Commits known that nothing can surpass."""
     touches: list[Touch] = field(default_factory=list)
     leaving: dict[str, Touch] = field(default_factory=dict)
     """Path -> newest commit that made it exactly what the series makes it."""
@@ -158,8 +164,10 @@ class _Search:
             self.touches.append(touch)
             if any(self._is_wanted(path, old) and old != new for path, (old, new) in touch.blobs.items()):
                 self.waiting += [p for p in touch.parents if p not in self.found and p not in self.waiting]
-            if (len(self.waiting) >= self.batch or self.until is not None) and self._flush():
-                enough = True
+            if len(self.waiting) >= self.batch or (self.waiting and time.monotonic() - self.flushed > _PAUSE):
+                self._flush()
+            enough = self._enough()
+            if enough:
                 break
         self._flush()
         self.complete = enough or steps.complete
@@ -190,15 +198,18 @@ class _Search:
         want = self.aim.before.get(path)
         return want is not None and (blob.startswith(want) if want else not blob)
 
-    def _flush(self) -> bool:
-        """Look up the waiting commits; True when enough candidates are known that nothing can surpass."""
+    def _flush(self) -> None:
+        """Look up the waiting commits, and count those that nothing can surpass."""
         self._look(self.waiting, "blobs")
         self.waiting.clear()
         self.batch = min(_BATCH, 2 * self.batch)
-        best = sum(c.matched >= self.reachable > 0 for c in self.found.values() if c.source == "blobs")
-        if best and self.until is None:
+        self.flushed = time.monotonic()
+        self.best = sum(c.matched >= self.reachable > 0 for c in self.found.values() if c.source == "blobs")
+        if self.best and self.until is None:
             self.until = time.monotonic() + _MORE
-        return best >= LIMIT or (self.until is not None and time.monotonic() > self.until)
+
+    def _enough(self) -> bool:
+        return self.best >= LIMIT or (self.until is not None and time.monotonic() > self.until)
 
     def _look(self, commits: Sequence[str], source: str) -> None:
         """Count the files that match at some commits."""
