@@ -20,6 +20,7 @@ from kpatch_ci.pipeline.check import Checked
 from kpatch_ci.report.clean import one_line
 from kpatch_ci.report.conflict import conflict
 from kpatch_ci.series.commits import Committed
+from kpatch_ci.series.onepatch import ALREADY
 from kpatch_ci.series.worktree import Kept
 
 
@@ -66,7 +67,7 @@ def _summary(result: ApplyResult) -> str:
         words.append(f"{len(hunks)} hunk(s) of {files} file(s) do not apply{fuzz}")
     if there:
         words.append(f"{there} hunk(s) are there already")
-    words += [f"{f.path}: {f.reason}" for f in failures if not f.hunk and not f.there]
+    words += [f"{f.path}: {f.reason}" for f in failures if not f.hunk and f.reason != ALREADY]
     return "; ".join(words) or result.reason
 
 

@@ -27,7 +27,7 @@ def explain(said: str, strict: Sequence[FileFate], loose: Sequence[FileFate], fi
     """
     found: list[HunkFailure] = []
     for file, with_fuzz in zip(strict, loose, strict=True):
-        found += [_of_file(file.section, error) for error in file.errors]
+        found += [_of_file(file.section, error, files) for error in file.errors]
         for fate, other in zip(file.hunks, with_fuzz.hunks, strict=True):
             if fate.refused:
                 found.append(_of_hunk(file.section, fate.hunk, files, fuzz=_fuzz(other, files.get(file.section.path))))
@@ -54,14 +54,20 @@ def _fuzz(loose: Fate, place: Haystack) -> int | None:
     return None if loose.refused else max(1, loose.fuzz, end_fuzz(loose.hunk, loose.line, place))
 
 
-def _of_file(part: Section, error: str) -> HunkFailure:
-    reason = _REASONS.get(error, f"git: {error}")
-    return HunkFailure(path=part.path, line=0, header="", wanted="", found="", reason=reason)
+def _of_file(part: Section, error: str, files: Files) -> HunkFailure:
+    reason, there = _REASONS.get(error, f"git: {error}"), False
+    if error == "does not exist in index" and not part.new:
+        reason, there = "already in the tree: the file is gone", True
+    elif error == "already exists in index" and len(part.hunks) == 1:
+        lines = files.get(part.path).lines
+        there = part.hunks[0].new == (lines[:-1] if lines[-1:] == [""] else lines)
+        reason = "already in the tree: the same file" if there else reason
+    return HunkFailure(path=part.path, line=0, header="", wanted="", found="", reason=reason, there=there)
 
 
 def _unknown(said: str) -> HunkFailure:
     errors = [line.removeprefix("error: ") for line in said.splitlines() if line.startswith(("error: ", "fatal: "))]
-    reason = "git: " + ("; ".join(errors) or "no reason")
+    reason = "git: " + ("; ".join(dict.fromkeys(errors)) or "no reason")
     return HunkFailure(path="", line=0, header="", wanted="", found="", reason=reason)
 
 

@@ -35,7 +35,7 @@ def put_mail(index: PrivateIndex, patch: Patch, base: str, *, fuzz: int = 0) -> 
         failures = misplaced(parts, verdict, files)
     else:
         verdict = Verdict((), {})
-        failures = _refusal(index, patch, parts, files)
+        failures = _refusal(index, patch, parts, files, direct.said)
     merged = _three_way(index, patch, base, parts, failures)
     if merged is not None:
         return merged
@@ -63,7 +63,7 @@ def put_port(index: PrivateIndex, patch: Patch, base: str) -> AppliedPatch:
     if outcome.ok:
         fates = read_fates(outcome.said, parts)
         return _passed(patch, ApplyMethod.PORT, index.write(), fates=fates, verdict=judge(fates, files), files=files)
-    failures = _refusal(index, patch, parts, files)
+    failures = _refusal(index, patch, parts, files, outcome.said)
     return AppliedPatch(patch.subject, patch.source, Status.FAILED, None, failures=failures)
 
 
@@ -153,13 +153,15 @@ def _meant(parts: tuple[Section, ...], verdict: Verdict) -> list[Placement]:
     return found
 
 
-def _refusal(index: PrivateIndex, patch: Patch, parts: tuple[Section, ...], files: Files) -> tuple[HunkFailure, ...]:
-    """Why git refused a patch, never empty: what can be taken off is there already."""
+def _refusal(
+    index: PrivateIndex, patch: Patch, parts: tuple[Section, ...], files: Files, said: str
+) -> tuple[HunkFailure, ...]:
+    """Why git refused a patch with the words ``said``, never empty: what can be taken off is there already."""
     if can_be_taken_off(index, patch, "--check"):
         return (already(patch),)
     strict = index.apply(patch.diff, "--reject", "--check")
     loose = index.apply(patch.diff, "--reject", "--check", "-C1")
-    return explain(strict.said, read_fates(strict.said, parts), read_fates(loose.said, parts), files)
+    return explain(f"{strict.said}\n{said}", read_fates(strict.said, parts), read_fates(loose.said, parts), files)
 
 
 def _passed(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import tempfile
 import textwrap
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -200,7 +201,7 @@ def _plain(mail: Patch) -> str:
 def _words(step: Step, release: str, note: str, author: str) -> Words:
     words, mail = step.words, step.mail
     if mail is not None:
-        when = git_date(mail.date) or words.when
+        when = git_date(mail.date) or words.when or f"{int(time.time())} +0000"
         words = replace(words, author=mail.author or words.author, email=mail.email or words.email, when=when)
     if author:
         name, address = split_address(author)

@@ -189,7 +189,7 @@ def test_renames_deletions_modes_and_names_of_all_kinds(kernel: Kernel, checked:
     code, (row,) = checked(mail, "-t", kernel.path)
     assert code == 1
     reasons = {f["path"]: f["reason"] for f in row["patches"][0]["failures"]}
-    assert reasons["gone.c"] == "no such file in the tree"
+    assert reasons["gone.c"] == "already in the tree: the file is gone"
     assert "old.c" in reasons
 
 

@@ -198,6 +198,30 @@ def test_a_patch_that_only_adds_and_would_go_on_a_second_time_is_a_warning(lab: 
     assert result.warnings[-1].startswith("all that it makes is in the tree already: it may be there")
 
 
+def test_files_that_are_gone_or_made_already_are_there(lab: Lab) -> None:
+    before, after = {"k.c": BOTH, "gone.c": "x\n" * 5}, {"k.c": BOTH.replace("LAMP_3 3", "LAMP_3 4"), "new.c": "y\n"}
+    patch = foreign(lab.patch(before, after))
+    done = apply_series(make_series(patch), lab.tree({"k.c": BOTH, "new.c": "y\n"}))
+    assert done.fit is Fit.PARTLY
+    assert {(f.path, f.there, f.reason) for f in done.patches[0].failures} == {
+        ("gone.c", True, "already in the tree: the file is gone"),
+        ("new.c", True, "already in the tree: the same file"),
+    }
+    other = apply_series(make_series(patch), lab.tree({**before, "new.c": "z\n"}))
+    (failure,) = other.patches[0].failures
+    assert (failure.there, failure.reason) == (False, "the patch creates this file, but the tree has it already")
+    assert apply_series(make_series(patch), lab.tree(after)).fit is Fit.THERE
+
+
+def test_a_file_where_the_tree_has_a_directory_is_refused_in_gits_words(lab: Lab) -> None:
+    before = {"dir/k.c": BOTH}
+    made = lab.patch(before, {**before, "other": "x\n"})
+    for path in (b"dir", b"dir/k.c/x"):
+        patch = replace(made, diff=made.diff.replace(b"other", path))
+        (failure,) = apply_series(make_series(patch), lab.tree(before)).patches[0].failures
+        assert "appears as both a file and as a directory" in failure.reason
+
+
 def test_another_file_mode_is_said(lab: Lab) -> None:
     patch = off_patch(lab)
     patch = foreign(replace(patch, diff=patch.diff.replace(b" 100644\n", b" 100755\n")))
