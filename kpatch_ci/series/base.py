@@ -188,6 +188,11 @@ class _Search:
         tried = [replace(c, fit=self._fit(c.commit)) for c in best]
         if not any(c.fit in _GOES for c in tried):
             tried += self._try_out()
+        best_match = max((c.matched for c in self.found.values()), default=0)
+        if self.complete and best_match < len(self.aim.before) == self.reachable:
+            self.notes.append(
+                "its files are in the repository, but together in no commit of this history: try another branch"
+            )
         if not self.complete:
             self.notes.append("time ran out before the whole history was looked at: an older commit may fit better")
         spent = round(time.monotonic() - started, 2)

@@ -139,6 +139,14 @@ def test_without_index_lines_older_commits_are_tried_out(lab: Lab) -> None:
     assert report.notes == ("its diffs have no index lines: there are no blobs to look for",)
 
 
+def test_a_base_on_another_branch_is_hinted_at(lab: Lab, line: list[str]) -> None:
+    other = lab.commit(files(5, 5), "another branch", line[0], day=9)
+    patch = patch_of(lab, files(5, 5))
+    report = find_base(make_series(patch), lab.at(line[-1]))
+    assert any("try another branch" in note for note in report.notes)
+    assert bases(find_base(make_series(patch), lab.at(other)))[0][:3] == ("another branch", 2, 2)
+
+
 def test_a_blob_that_is_nowhere_is_said_at_once(lab: Lab, line: list[str]) -> None:
     patch = patch_of(lab, files(1, 1))
     strange = replace(patch, diff=patch.diff.replace(b"\nindex ", b"\nindex 0"))

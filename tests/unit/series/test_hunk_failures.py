@@ -77,9 +77,9 @@ def test_of_two_equal_places_the_nearer_is_taken() -> None:
 def test_a_file_of_twelve_thousand_lines_is_searched_quickly() -> None:
     lines = [f"\tint variable_{i % 3000} = compute_{i}(argument_{i % 7});" for i in range(12_000)]
     place = Haystack(lines)
-    start = time.monotonic()
+    start = time.process_time()
     for number in range(0, 12_000, 1000):
         wanted = [line.replace("compute", "calculate") for line in lines[number : number + 7]]
         wanted[3] = lines[number + 3]
         assert place.nearest(wanted, 0) == number
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
