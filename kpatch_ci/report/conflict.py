@@ -74,7 +74,7 @@ def conflict(failure: Failure) -> list[str]:
         lines += ["  the tree has:", *_body(failure.found)]
     for change in failure.last_changes:
         lines.append(
-            f"  lines {_ranges(change.lines)} are from {change.commit[:12]} "
+            f"  line(s) {_ranges(change.lines)} by {change.commit[:12]} "
             f'("{one_line(change.summary)}", {one_line(change.author)}, {change.date})'
         )
     return lines

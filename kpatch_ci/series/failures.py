@@ -43,7 +43,10 @@ def misplaced(parts: Sequence[Section], verdict: Verdict, files: Files) -> tuple
         hunk = part.hunks[number - 1]
         placement = by_hunk[part.old, number]
         place = files.get(part.old)
-        reason = f"the text is at line {placement.line}, but in the wrong place: {placement.warning}"
+        named, took = short_name(named_function(hunk)), short_name(placement.found_in) or "no function"
+        there = places_of(hunk, hunk.old, place)
+        why = f"where the text stands at lines {', '.join(map(str, there))}" if there else "where the text is another"
+        reason = f"git alone would put it at line {placement.line}, into {took}; the mail changes {named}, {why}"
         start = _nearest(hunk, place)
         lines = [] if start is None else place.lines[start : start + hunk.old_count]
         found.append(_failure(part.old, hunk, reason, found=lines, at=0 if start is None else start + 1))

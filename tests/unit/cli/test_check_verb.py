@@ -143,7 +143,7 @@ def test_a_conflict_names_what_is_there_and_who_put_it_there(
     main(["check", str(mail), "-t", str(kernel.path)])
     out = capsys.readouterr().out
     assert "        20 ! char line_20;" in out
-    assert f'lines 20 are from {culprit[:12]} ("lamp: make it a char", Ada, ' in out
+    assert f'line(s) 20 by {culprit[:12]} ("lamp: make it a char", Ada, ' in out
 
 
 def test_fuzz_is_shown_wherever_it_was_used(kernel: Kernel, checked: Check, capsys: pytest.CaptureFixture[str]) -> None:

@@ -82,6 +82,16 @@ def test_where_two_places_in_no_named_function_would_do_nothing_is_applied_witho
     assert result.warnings == ("k.c: hunk 1 at line 35: the same text stands at line 46, too",)
 
 
+def test_two_places_in_the_named_function_are_one_too_many(lab: Lab) -> None:
+    block = "\tret = lamp_lock();\n\tif (ret)\n\t\treturn ret;\n\tlamp_write();\n\treturn 0;\n"
+    tree = FILLER + ON + "\n" * 9 + f"static int lamp_off(int a)\n{{\n\tint ret;\n\n{block}{block}}}\n\n"
+    patch = foreign(off_patch(lab))
+    diff = patch.diff.replace(b" }\n \n", b"").replace(b"-36,7 +36,7", b"-25,5 +25,5")
+    result = put(lab, replace(patch, diff=diff), tree)
+    (failure,) = result.patches[0].failures
+    assert failure.reason.endswith("the mail changes lamp_off(), where the text stands at lines 45, 50")
+
+
 def test_three_way_is_asked_before_a_hunk_is_sent_elsewhere(lab: Lab) -> None:
     result = put(lab, off_patch(lab), "\n" * 10 + BOTH)
     assert (result.fit, result.method) == (Fit.THREE_WAY, ApplyMethod.THREE_WAY)
@@ -121,7 +131,9 @@ def test_a_function_that_changed_is_not_passed_over_for_another_with_the_old_tex
         result = put(lab, foreign(off_patch(lab)), tree, fuzz)
         assert (result.status, result.fit) == (Status.FAILED, Fit.PORT_NEEDED)
         (failure,) = result.patches[0].failures
-        assert "the text is at line 25, but in the wrong place: the mail says lamp_off()" in failure.reason
+        assert failure.reason == (
+            "git alone would put it at line 25, into lamp_on(); the mail changes lamp_off(), where the text is another"
+        )
         assert (failure.at, failure.found.splitlines()[3]) == (36, "\tlamp_write(0);")
 
 
