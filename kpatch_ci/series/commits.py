@@ -17,6 +17,8 @@ from kpatch_ci.series.gitindex import PrivateIndex
 
 NOBODY = "address-missing@invalid"
 """Stands where an archive masked an address; never in a port."""
+UNDATED = "0 +0000"
+"""Date of a commit whose mail has none: the same input gives the same commit."""
 _COMMITTER = "kpatch-ci <kpatch-ci@localhost> 0 +0000"
 _TRAILER = re.compile(r"[A-Za-z][A-Za-z0-9-]*: |\(cherry picked from commit ")
 
@@ -49,7 +51,7 @@ def words_of(patch: Patch) -> Words:
 
 def write_commit(index: PrivateIndex, tree_id: str, parent: str, words: Words) -> str:
     """A commit object in the index's repository; without a ``parent`` it is a first one."""
-    who = f"{_plain(words.author)} <{_plain(words.email)}> {words.when or '0 +0000'}"
+    who = f"{_plain(words.author)} <{_plain(words.email)}> {words.when or UNDATED}"
     above = f"parent {parent}\n" if parent else ""
     text = f"tree {tree_id}\n{above}author {who}\ncommitter {_COMMITTER}\n\n{words.message}"
     return index.must("hash-object", "-t", "commit", "-w", "--stdin", stdin=text).strip()

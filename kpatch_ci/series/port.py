@@ -16,7 +16,7 @@ from kpatch_ci.model.errors import InfrastructureError, UserError
 from kpatch_ci.model.series import AppliedPatch, Patch, Series
 from kpatch_ci.process import run
 from kpatch_ci.series.apply import apply_on, open_index, touched
-from kpatch_ci.series.commits import NOBODY, Words, words_of, write_commit
+from kpatch_ci.series.commits import NOBODY, UNDATED, Words, words_of, write_commit
 from kpatch_ci.series.dates import git_date
 from kpatch_ci.series.functions import is_same, short_name
 from kpatch_ci.series.gitindex import PrivateIndex, isolated_work
@@ -201,7 +201,8 @@ def _plain(mail: Patch) -> str:
 def _words(step: Step, release: str, note: str, author: str) -> Words:
     words, mail = step.words, step.mail
     if mail is not None:
-        when = git_date(mail.date) or words.when or f"{int(time.time())} +0000"
+        dated = "" if words.when == UNDATED else words.when
+        when = git_date(mail.date) or dated or f"{int(time.time())} +0000"
         words = replace(words, author=mail.author or words.author, email=mail.email or words.email, when=when)
     if author:
         name, address = split_address(author)

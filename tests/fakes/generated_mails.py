@@ -15,7 +15,7 @@ from email.header import Header
 from random import Random
 
 PATHS = (
-    "kernel/lamp.c", "drivers/net/lamp core.c", "Documentation/lämpe.rst", "mm/a\tb.c", 'fs/qu"ote.c', "Makefile",
+    "kernel/lamp.c", "drivers/net/lamp core.c", "Documentation/lämpe.rst", "mm/a b+c.c", 'fs/qu"ote.c', "Makefile",
     "a/b/c.h", "tools/testing/b/a.sh", "scripts/-- x.pl", "kernel/old.orig/x.c",
     "arch/x86/lib/deep/deeper/deepest/file.S",
 )  # fmt: skip
