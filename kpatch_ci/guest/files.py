@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kpatch_ci.debian.toolroot import ToolRoot
-from kpatch_ci.guest import cpio, cpufreq, qemu
+from kpatch_ci.guest import cpio, cpufreq, qemu, switchcost
 from kpatch_ci.guest.dtb import machine_dtb
 from kpatch_ci.guest.image import GuestImage
 from kpatch_ci.model.build import BuildResult
@@ -36,6 +36,8 @@ def loaded(machine: Machine) -> dict[str, str]:
     found = {"null_blk.ko": "nr_devices=0"}
     if machine.scales_frequency:
         found[f"{cpufreq.MODULE}.ko"] = cpufreq.parameters(machine)
+    if machine.context_switch_cost_ns is not None:
+        found[f"{switchcost.MODULE}.ko"] = switchcost.parameters(machine)
     return found
 
 
@@ -95,6 +97,8 @@ def machine_slice(machine: Machine) -> dict[str, Any]:
             del values[key]
         for cluster in values["clusters"]:
             del cluster["frequencies"]
+    if machine.context_switch_cost_ns is None:
+        del values["context_switch_cost_ns"]
     return values
 
 

@@ -54,6 +54,7 @@ Word = Annotated[str, pydantic.Field(pattern=r"^[A-Za-z0-9._+-]+$")]
 
 MHZ = 1000
 """A MHz in kHz."""
+MAX_SWITCH_COST_NS = 1_000_000
 
 
 def _rising(value: tuple[int, ...]) -> tuple[int, ...]:
@@ -116,6 +117,7 @@ class _MachineFile(Strict):
     policies: Literal["shared", "per-cpu"] = "shared"
     transition_latency_us: Annotated[int, pydantic.Field(ge=1, le=100_000)] = 10
     capacity_slows: bool = False
+    context_switch_cost_ns: Annotated[int, pydantic.Field(ge=1, le=MAX_SWITCH_COST_NS)] | None = None
 
     @pydantic.field_validator("arch")
     @classmethod
@@ -153,6 +155,7 @@ def load_machine(path: Path, accel: Accel | None = None) -> Machine:
         transition_latency_us=found.transition_latency_us,
         capacity_slows=found.capacity_slows,
         accel=accel,
+        context_switch_cost_ns=found.context_switch_cost_ns,
     )
 
 

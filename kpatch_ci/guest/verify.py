@@ -8,6 +8,7 @@ from typing import Any
 
 from kpatch_ci.guest.cpufreq import GOVERNOR, MODULE, Domain, domains
 from kpatch_ci.guest.machine import CAPACITY_ARCHES, format_cpus
+from kpatch_ci.guest.switchcost import switch_cost_differences
 from kpatch_ci.model.machine import Cluster, Machine
 
 _CLOCKSOURCES = {"arm64": "arch_sys_counter", "x86_64": "tsc"}
@@ -31,6 +32,7 @@ def differences(facts: Mapping[str, Any], machine: Machine, release: str, module
             found += _cluster_differences(seen, cluster)
     found += _clock_differences(facts, machine)
     found += _frequency_differences(facts, machine)
+    found += switch_cost_differences(facts, machine)
     loaded = set(facts.get("modules", ()))
     found += [f"module {name}: not loaded" for name in modules if name not in loaded]
     return tuple(found)

@@ -55,6 +55,8 @@ class Machine:
     """Whether CPUs of less than the full capacity are slowed at their highest frequency too."""
     accel: Accel = Accel.DETERMINISTIC
     """``cpu``, ``kernel_args`` and ``properties`` are those for it."""
+    context_switch_cost_ns: int | None = None
+    """What a switch to another task costs besides its own instructions, in ns of its CPU's own time. None: nothing is added."""
 
     @property
     def cpus(self) -> int:
@@ -70,3 +72,9 @@ class Machine:
     def scales_frequency(self) -> bool:
         """Whether the guest gets the emulated frequency driver."""
         return any(c.frequencies for c in self.clusters)
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Our modules that its guests load: folders of qemu/, in load order. The switch cost is measured at full speed, so first."""
+        wanted = {"switchcost": self.context_switch_cost_ns is not None, "cpufreq": self.scales_frequency}
+        return tuple(name for name, is_wanted in wanted.items() if is_wanted)

@@ -57,10 +57,9 @@ class Session:
         """The guest agent's C files."""
         return self.config.root / "qemu" / "guest"
 
-    @property
-    def cpufreq_sources(self) -> Path:
-        """The emulated frequency driver's source."""
-        return self.config.root / "qemu" / "cpufreq"
+    def module_sources(self, name: str) -> Path:
+        """The source of a module of ours."""
+        return self.config.root / "qemu" / name
 
 
 def open_tools(suite: str, archives: Archives | None, say: Say) -> tuple[Path, ToolRoot, Archives]:

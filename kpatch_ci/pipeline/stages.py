@@ -93,9 +93,9 @@ class Stages:
         return BuildRequest(arm, ARCHES[arch], self.session.tree, tree_id, self._config[arch], self._external(arch))
 
     def _external(self, arch: str) -> tuple[External, ...]:
-        """Our modules that guests of an architecture load: none where its machine is without frequencies."""
-        scaling = any(m.scales_frequency for m in self.session.config.machines if m.arch == arch)
-        return (read_external(self.session.cpufreq_sources),) if scaling else ()
+        """Our modules that guests of an architecture load, in load order: none where its machines ask for none."""
+        names = dict.fromkeys(n for m in self.session.config.machines if m.arch == arch for n in m.modules)
+        return tuple(read_external(self.session.module_sources(name)) for name in names)
 
     def apply(self, series: Series) -> Node:
         """Apply a series to the tree; costs no slot, for it takes a second."""

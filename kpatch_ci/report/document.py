@@ -24,7 +24,18 @@ from kpatch_ci.report.checks import check_json, each_json, warnings_json
 from kpatch_ci.report.logs import log_names
 from kpatch_ci.report.schema import Document
 
-FACTS = ("release", "cpus", "cpu", "cpufreq", "features", "clocksource", "clockevent", "mem_kb", "cmdline")
+FACTS = (
+    "release",
+    "cpus",
+    "cpu",
+    "cpufreq",
+    "switch_cost",
+    "features",
+    "clocksource",
+    "clockevent",
+    "mem_kb",
+    "cmdline",
+)
 """What result.json keeps of a guest's facts; its sysctls, modules and domains are in the console log."""
 MAX_ERRORS = 10
 

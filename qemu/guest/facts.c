@@ -13,6 +13,7 @@
 
 #define CPU_DIR "/sys/devices/system/cpu"
 #define SCHED_DEBUG "/sys/kernel/debug/sched"
+#define SWITCH_COST "/sys/module/kpci_switchcost/parameters"
 
 static char buf[65536];
 
@@ -90,6 +91,24 @@ static void emit_cpufreq(int cpus)
 		json_close('}');
 	}
 	json_close(']');
+}
+
+/* Only where our module is loaded: what it was told, and what it measured. */
+static void emit_switch_cost(void)
+{
+	static const char *const names[] = { "cost_ns", "event_ns", "interrupt_ns", "loop_ps" };
+	char path[256];
+	unsigned int i;
+
+	if (access(SWITCH_COST, F_OK))
+		return;
+	json_key("switch_cost");
+	json_open('{');
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		snprintf(path, sizeof(path), SWITCH_COST "/%s", names[i]);
+		emit_int_file(names[i], path);
+	}
+	json_close('}');
 }
 
 /* Debugfs since 5.13, procfs before; newer kernels fill the directory only while `verbose` is on. */
@@ -179,6 +198,7 @@ void emit_facts(void)
 		emit_cpu(cpu);
 	json_close(']');
 	emit_cpufreq(cpus);
+	emit_switch_cost();
 	if (!read_line(SCHED_DEBUG "/features", buf, sizeof(buf)))
 		read_line("/sys/kernel/debug/sched_features", buf, sizeof(buf));
 	emit_words("features", buf);

@@ -38,7 +38,14 @@ def written(folder: Path, text: str, name: str = "small") -> Path:
 
 
 def test_the_projects_machines_are_listed_by_name() -> None:
-    assert machine_files(QEMU) == ["arm64-6+2", "arm64-6+2-fixed", "x86_64-8", "x86_64-8-percpu-dvfs"]
+    assert machine_files(QEMU) == [
+        "arm64-6+2",
+        "arm64-6+2-fixed",
+        "arm64-6+2-switchcost",
+        "x86_64-8",
+        "x86_64-8-percpu-dvfs",
+        "x86_64-8-switchcost",
+    ]
 
 
 def test_arm64_has_six_little_and_two_big_cpus() -> None:

@@ -105,6 +105,11 @@ def test_a_frequency_domain_that_differs_is_named(change: dict[str, Any], words:
     assert words in found
 
 
+def test_the_cost_of_a_context_switch_is_among_what_is_checked() -> None:
+    surplus = {**x86_facts(), "switch_cost": {"cost_ns": 2000, "event_ns": 127, "interrupt_ns": 304}}
+    assert differences(surplus, X86, "6.1.140", []) == ("cost of a context switch: 2000 ns, the machine file has none",)
+
+
 def test_a_missing_and_a_surplus_frequency_domain_are_named() -> None:
     assert differences({**arm_facts(), "cpufreq": []}, ARM, "6.1.140", []) == (
         "frequency domain of CPU 0-5: not there",
