@@ -41,8 +41,9 @@ def _kvm_error(machine: Machine, machines: Sequence[Machine]) -> tuple[str, str]
 
 
 def _frequency_error(machine: Machine) -> tuple[str, str] | None:
-    """Emulated frequencies are slow-downs counted in virtual time: nobody has measured what they come to in real time."""
-    if not (machine.real_time and machine.scales_frequency):
+    """Emulated frequencies and switch costs are counted in virtual time: nobody has measured what they come to in real time."""
+    if not (machine.real_time and machine.modules):
         return None
-    what = f"{machine.name} scales frequencies, which is emulated in virtual time only: not with {machine.accel}"
-    return what, "a machine without frequencies, such as arm64-6+2-fixed (--profile fixed), or --arch to leave it out"
+    models = "scales frequencies" if machine.scales_frequency else "has a cost of context switches"
+    what = f"{machine.name} {models}, which is emulated in virtual time only: not with {machine.accel}"
+    return what, "a machine without that, such as arm64-6+2-fixed (--profile fixed), or --arch to leave it out"

@@ -15,9 +15,10 @@ from kpatch_ci.guest.image import make_image
 from kpatch_ci.guest.machine import load_machine
 from kpatch_ci.model.arch import ARCHES
 from kpatch_ci.model.machine import Machine
+from kpatch_ci.model.series import BASELINE
 from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.session import Session, open_session
-from kpatch_ci.pipeline.stages import BASELINE, Stages
+from kpatch_ci.pipeline.stages import Stages
 from tests.e2e.conftest import PROJECT
 
 pytestmark = pytest.mark.e2e
