@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from kpatch_ci.guest.events import find_event
 from kpatch_ci.guest.guests import Guests
 from kpatch_ci.guest.image import GuestImage, find_image, make_image
 from kpatch_ci.kernel.build import Builder, BuildRequest
@@ -266,8 +267,10 @@ class _One:
             return result
         self.stages.note_failure(case_key)
         require_space(self.stages.session.cache)
-        # The workload's own words say more than the guest's end, unless the kernel crashed under it.
-        if raw.status is not Status.PASSED and (result.status is Status.PASSED or "crashed" in raw.reason):
+        # The workload's own words say more than the guest's end, unless the kernel crashed under it, or in its boot.
+        booting = self.machine.real_time and find_event(raw.text, "job") is None
+        guests_end = result.status is Status.PASSED or "crashed" in raw.reason or booting
+        if raw.status is not Status.PASSED and guests_end:
             result = replace(result, status=raw.status, reason=raw.reason)
         return replace(result, samples={}, log_tail=raw.log_tail or result.log_tail)
 

@@ -151,6 +151,17 @@ def test_a_replicate_is_measured_anew_each_time_and_not_kept(tmp_path: Path) -> 
     assert not (tmp_path / "store/replicate").exists()
 
 
+def test_a_replicate_whose_boot_is_lost_says_so(tmp_path: Path) -> None:
+    node, values = replicate(stages(TCG, folder=tmp_path), tmp_path)
+    lost = stages(TCG, folder=tmp_path, fresh="boot-panic").replicates(TCG, Arm(BASELINE), HACKBENCH, SEEDS[:1])[0]
+    found = lost.work(values)
+    assert node.name == lost.name
+    assert (found.status, found.samples) == (Status.FAILED, {})
+    assert found.reason.startswith("the guest crashed: ")
+    agent = stages(TCG, folder=tmp_path, fresh="agent").replicates(TCG, Arm(BASELINE), HACKBENCH, SEEDS[:1])[0]
+    assert agent.work(values).reason == "the guest ended before it was ready"
+
+
 def test_what_was_skipped_has_the_mode_of_the_rest(tmp_path: Path) -> None:
     made = stages(TCG, folder=tmp_path)
     node, values = replicate(made, tmp_path)
