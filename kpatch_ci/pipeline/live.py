@@ -17,7 +17,7 @@ from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.machine import Accel, Machine
 from kpatch_ci.model.series import BASELINE, Arm
 from kpatch_ci.model.status import Status
-from kpatch_ci.model.workload import Seed, WorkloadPlan
+from kpatch_ci.model.workload import WorkloadPlan
 from kpatch_ci.pipeline.accelerators import HINT
 from kpatch_ci.pipeline.engine import Node, Values
 from kpatch_ci.pipeline.stages import PRIORITY, Stages, build_name, image_name
@@ -31,18 +31,18 @@ def interleaved(
     stages: Stages,
     machine: Machine,
     measured: Mapping[Arm, Sequence[WorkloadPlan]],
-    plans: Sequence[WorkloadPlan],
-    seeds: Sequence[Seed],
+    apart: Mapping[Arm, Sequence[str]],
 ) -> list[Node]:
-    """Replicates of every arm in the order in which they are to run."""
+    """Replicates of every arm in the order in which they are to run. ``apart``: the kernels that one must differ from."""
+    config = stages.session.config
     nodes = []
-    for plan in plans:
+    for plan in config.workloads:
         arms = [arm for arm, wanted in measured.items() if plan in wanted]
         for case in plan.cases:
             one = replace(plan, cases=(case,))
-            for turn, seed in enumerate(seeds):
+            for turn, seed in enumerate(config.seeds):
                 for arm in arms if turn % 2 == 0 else reversed(arms):
-                    nodes += stages.replicates(machine, arm, one, (seed,))
+                    nodes += stages.replicates(machine, arm, one, (seed,), apart[arm])
     return nodes
 
 

@@ -53,12 +53,12 @@ def plan(stages: Stages, series: Sequence[Series], depth: Depth = FULL, *, basel
         nodes += proven(stages, machine, boots)
         if not depth.replicates:
             continue
+        apart = {arm: partners.get(arm.kernel, ()) if arm.kernel in firsts else () for arm in measured}
         if machine.real_time:
-            live += interleaved(stages, machine, measured, config.workloads, config.seeds)
+            live += interleaved(stages, machine, measured, apart)
             continue
         for arm, plans in measured.items():
-            against = partners.get(arm.kernel, ()) if arm.kernel in firsts else ()
-            nodes += [node for one in plans for node in stages.replicates(machine, arm, one, config.seeds, against)]
+            nodes += [node for one in plans for node in stages.replicates(machine, arm, one, config.seeds, apart[arm])]
     return alone(nodes + check_nodes(stages, series, depth.checks), live)
 
 
