@@ -56,18 +56,19 @@ class EachResult:
         if first is None:
             return ""
         count = len(self.patches)
+        which = f"patch {first.number}/{count} `{first.subject}`"
+        if first.number == count:
+            return f"{which} is the first that does not build on {self.arch}"
         more = sum(p.status is not Status.PASSED for p in self.patches) - 1
         others = (
-            f" ({more} more after it do not either)"
+            f" ({more} more after it do not build either)"
             if more > 1
             else " (one more after it does not either)"
             if more
             else ""
         )
         end = "the series' end does" if self.patches[-1].status is Status.PASSED else "nor does the series' end"
-        if first.number == count:
-            end = "it is the last"
-        return f"not bisectable: patch {first.number}/{count} `{first.subject}` does not build on {self.arch}{others}; {end}"
+        return f"not bisectable: {which} does not build on {self.arch}{others}; {end}"
 
 
 @dataclass(frozen=True, slots=True)

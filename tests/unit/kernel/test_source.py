@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import time
 from pathlib import Path
 
 import git
@@ -12,7 +13,7 @@ import pytest
 
 from kpatch_ci.debian.apt import Archives
 from kpatch_ci.debian.toolroot import ToolRoot
-from kpatch_ci.kernel.checkout import checkout, checkout_patched
+from kpatch_ci.kernel.checkout import OLD, checkout, checkout_movable, checkout_patched, differing_paths, move
 from kpatch_ci.kernel.git import import_tar, kernel_release, make_bare
 from kpatch_ci.kernel.source import TreeCache, split_ref
 from kpatch_ci.model.errors import UserError
@@ -190,3 +191,35 @@ def test_a_directory_that_becomes_a_link_deletes_nothing_where_the_link_leads(
     patched = checkout_patched(tmp_path / "cache", tree, users_repo.head.commit.tree.hexsha)
     assert (patched / "kernel").is_symlink()
     assert {p.name: p.read_text() for p in victim.iterdir()} == {"a.c": "precious", "b.c": "precious"}
+
+
+def test_a_movable_tree_walks_and_only_what_differs_is_newer(
+    trees: TreeCache, users_repo: git.Repo, tmp_path: Path
+) -> None:
+    """Also where the host's clock was set back since the objects were made: ``newer_than`` is in the future."""
+    root = Path(users_repo.working_dir)
+    tree = trees.get(str(root))
+
+    def after(files: dict[str, str]) -> str:
+        for name, text in files.items():
+            (root / name).write_text(text)
+        users_repo.git.add("-A")
+        return str(users_repo.git.write_tree())
+
+    one = after({"kernel/a.c": "int a1;\n"})
+    (root / "kernel/b.c").unlink()
+    two = after({"kernel/new.c": "int n;\n"})
+    place = tmp_path / "cache/src/patched-walk"
+    checkout_movable(tmp_path / "cache", tree, place)
+    ahead = time.time() + 10_000
+    assert move(tree, place, tree.tree_id, one, newer_than=ahead) == ("kernel/a.c",)
+    assert (place / "kernel/a.c").read_text() == "int a1;\n"
+    first = (place / "kernel/a.c").stat().st_mtime
+    assert first > ahead
+    assert (place / "kernel/b.c").stat().st_mtime == OLD
+    assert set(move(tree, place, one, two, newer_than=first + 1)) == {"kernel/b.c", "kernel/new.c"}
+    assert not (place / "kernel/b.c").exists()
+    assert (place / "kernel/new.c").stat().st_mtime > first + 1
+    assert (place / "kernel/a.c").stat().st_mtime == first, "not changed by this patch: the objects of it stay good"
+    assert (checkout(tmp_path / "cache", tree) / "kernel/a.c").read_text() == "int a;\n"
+    assert differing_paths(tree, one, two) == {"kernel/b.c", "kernel/new.c"}

@@ -87,4 +87,5 @@ def test_strict_is_for_checkpatch(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_break_that_is_not_mended_is_told_from_one_that_is() -> None:
     end = replace(BROKEN, patches=BROKEN.patches[:2])
-    assert end.reason.endswith("it is the last")
+    assert end.reason.startswith("patch 2/2 `b: ")
+    assert end.reason.endswith("` is the first that does not build on arm64")
