@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kpatch_ci.kernel.build import Builder, BuildRequest
 from kpatch_ci.kernel.checkout import checkout_movable, move
-from kpatch_ci.kernel.make import FRAGMENT, Failure, Make
+from kpatch_ci.kernel.make import FRAGMENT, Failure, Make, explain
 from kpatch_ci.kernel.outputs import logs_of, next_log
 from kpatch_ci.model.build import Tree
 from kpatch_ci.process import Completed
@@ -75,7 +75,7 @@ class Chain:
             done, log = self.run([KEEP_GOING, *self._request.arch.make_targets])
             if not done.ok:
                 require_space(self.out)
-                failed = Failure(f"make: {done.explain()}", "")
+                failed = Failure(explain(done), "")
         return Step(failed, log, start, round(time.monotonic() - began, 2))
 
     def run(self, targets: Sequence[str], mounts: Sequence[tuple[Path, str]] = ()) -> tuple[Completed, str]:

@@ -18,6 +18,7 @@ from kpatch_ci.debian.sparse import Sparse
 from kpatch_ci.kernel.build import Builder, BuildRequest
 from kpatch_ci.kernel.chain import KEEP_GOING, Chain, open_chain
 from kpatch_ci.kernel.diagnostics import compiled_objects, diagnostics, failure_tail, introduced
+from kpatch_ci.kernel.make import explain
 from kpatch_ci.kernel.outputs import OddOutput, read_small
 from kpatch_ci.model.build import BuildResult, Diagnostic
 from kpatch_ci.model.digest import digest
@@ -144,7 +145,7 @@ def _said(chain: Chain, tree_id: str, objects: Sequence[str], checker: Checker) 
         return _Said((), (), (), "", "")
     done, log = chain.run([KEEP_GOING, *checker.arguments, *(f"{o}.o" for o in there)], checker.mounts)
     found = sparse_diagnostics(log, chain.source) if checker.mounts else diagnostics(log)
-    return _Said(found, checker.checked(log), there, log, "" if done.ok else done.explain())
+    return _Said(found, checker.checked(log), there, log, "" if done.ok else explain(done))
 
 
 def _wanted(objects: Sequence[str], there: Sequence[str]) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ class Make:
         allconfig = [f"KCONFIG_ALLCONFIG={OUT}/{FRAGMENT}", "allnoconfig"]
         done = self.run(source, out, allconfig, log, parallel=False)
         if not done.ok:
-            return Failure(f"allnoconfig: {done.explain()}", done.output)
+            return Failure(f"allnoconfig: {explain(done)}", done.output)
         try:
             final = parse_config(read_small(out, ".config"))
         except OddOutput as odd:
@@ -128,7 +128,7 @@ class Make:
         """Build the kernel. A failing make's words go to ``log`` too."""
         said = next_log(out)
         done = self.run(source, out, self.arch.make_targets, said)
-        return None if done.ok else _copied(f"make: {done.explain()}", said, log)
+        return None if done.ok else _copied(explain(done), said, log)
 
     def build_external(self, modules: Sequence[External], source: Path, out: Path, log: Path) -> Failure | None:
         """Build modules of ours against a kernel that was built."""
@@ -138,8 +138,13 @@ class Make:
             said = next_log(out)
             done = self.run(source, out, [f"M={EXTERNAL}", "modules"], said, extra=place)
             if not done.ok:
-                return _copied(f"our module {module.name} does not build: {done.explain()}", said, log)
+                return _copied(f"our module {module.name} does not build: {explain(done)}", said, log)
         return None
+
+
+def explain(done: Completed) -> str:
+    """One line: why a make is not ok, without the name of what it was started by."""
+    return f"make{done.explain().removeprefix(Path(done.argv[0]).name)}"
 
 
 def _copied(reason: str, said: Path, log: Path) -> Failure:

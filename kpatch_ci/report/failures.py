@@ -112,7 +112,7 @@ def _each(series: str, arch: ArchDoc) -> Iterator[Failure]:
     """The first patch that breaks the build; where that is the last one, the patched arm's build has told it."""
     first = next((p for p in arch.each.patches if p.status in BAD), None) if arch.each else None
     if arch.each and first and first.number < len(arch.each.patches):
-        tail = "\n".join([*map(warning_line, first.errors), "", first.log_tail])
+        tail = "\n".join(map(warning_line, first.errors)) or first.log_tail
         yield Failure("each", (series,), arch.arch, first.status, arch.each.reason, "", tail, first.log, arch.reproduce)
 
 

@@ -21,6 +21,7 @@ from kpatch_ci.report.checks import all_lines
 from kpatch_ci.report.clean import one_line, tail
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import Failure, arch_failures, failures
+from kpatch_ci.report.logs import log_names
 from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, Document
 from kpatch_ci.report.view import BAD, every_arch, interval, percent, primaries, probability, workloads
 
@@ -157,7 +158,8 @@ def _style(word: str) -> str:
 
 def print_failures(console: Console, source: RunResult | Document, output: Path | None = None) -> None:
     """Print every failure: what, to which series, arch and seed, the log's last lines, its path (below ``output``), the command."""
-    for failure in failures(as_document(source)):
+    names = log_names(source, output) if isinstance(source, RunResult) else None
+    for failure in failures(as_document(source, names)):
         console.print()
         console.print(_heading(failure))
         for line in tail(failure.log_tail, TAIL):

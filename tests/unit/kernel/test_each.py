@@ -37,6 +37,7 @@ def test_the_first_patch_that_breaks_is_named_and_the_later_ones_are_built(lab: 
     assert each.reason == "not bisectable: patch 2/4 `patch 2` does not build on arm64; the series' end does"
     broken = each.patches[1]
     assert [(e.path, e.line, e.text) for e in broken.errors] == [("kernel/b.c", 2, "no such thing")]
+    assert broken.reason == "make failed with exit status 2"
     assert "no such thing" in broken.log_tail
     assert broken.log is not None
     assert "error: no such thing" in broken.log.read_text()

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from rich.console import Console
@@ -100,6 +102,17 @@ def test_markdown_and_terminal_show_it_unread() -> None:
     assert "[bold]x[/bold]" in shown
     assert "\x1b[31mfoo" not in shown
     assert "each failed: s on arm64" in shown
+
+
+def test_the_terminal_names_a_log_where_it_is(tmp_path: Path) -> None:
+    """One that a stage left in the run's own directory stays there."""
+    log = tmp_path / "logs" / "each-arm64-s-2.log"
+    each = results.patch_builds()
+    patches = (each.patches[0], replace(each.patches[1], log=log), each.patches[2])
+    console = Console(record=True, width=200)
+    made = replace(BROKEN, each=replace(each, patches=patches))
+    print_failures(console, results.run_result(("s", made)), tmp_path)
+    assert f"log: {log}" in console.export_text()
 
 
 def test_long_lists_are_cut_and_counted() -> None:
