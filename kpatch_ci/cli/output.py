@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kpatch_ci.report.clean import printable
+from kpatch_ci.report.clean import printable, safe_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +59,7 @@ def tables() -> Console:
 
 def print_json(value: object) -> None:
     """The one JSON document of a verb with ``--json``: stdout."""
-    click.echo(json.dumps(value, indent=1, ensure_ascii=False))
+    click.echo(safe_json(json.dumps(value, indent=1, ensure_ascii=False)))
 
 
 def size(count: int) -> str:

@@ -53,8 +53,10 @@ def command(output: Path | None, as_json: bool, **options: Any) -> int:
       ./kpatch-ci run --each --w1 --sparse --checkpatch  what a maintainer's robot would say, too
     """
     config = chosen(options)
-    checks = chosen_checks(options)
-    return perform(config, load_all(config), jobs=options["jobs"], output=output, as_json=as_json, checks=checks)
+    series = load_all(config)
+    for line in (flag for one in series for flag in flags_of(one)):
+        say(line)
+    return perform(config, series, jobs=options["jobs"], output=output, as_json=as_json, checks=chosen_checks(options))
 
 
 Look = Callable[[Session, Series], Series]
@@ -75,8 +77,6 @@ def perform(
     began = time.monotonic()
     run_id, directory = output_directory(output)
     session = open_session(config, jobs=jobs, logs=directory / "logs", say=say)
-    for line in (flag for one in series for flag in flags_of(one)):
-        say(line)
     if look is not None:
         series = [look(session, one) for one in series]
     console = stderr_console()

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from kpatch_ci import __version__
 from kpatch_ci.cli.checks import check_options, chosen_checks
+from kpatch_ci.cli.console import SafeConsole
 from kpatch_ci.cli.mails import mail_options, series_asked_for, show_patches
 from kpatch_ci.cli.options import chosen, command_line, output_directory, pipeline_file, selection
 from kpatch_ci.cli.output import say
@@ -66,7 +66,7 @@ def command(
     if asked is None:
         raise click.UsageError("nothing to try: give MAILS or --range")
     series, base = asked
-    show_patches(Console(stderr=True), series)
+    show_patches(SafeConsole(stderr=True), series)
     options["tree"] = options["tree"] or base
     options["profile"] = _profile(options)
     config = chosen(options)

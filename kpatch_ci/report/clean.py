@@ -12,6 +12,7 @@ TAIL_LINES = 20
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_=>78])")
 _ILLEGAL = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]")
 _HIDING = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c\u200b-\u200d\u2060\ufeff\u00ad]")
+_UNSEEN = re.compile(f"{_HIDING.pattern[:-1]}\x7f-\x9f]")
 _SPELLING = str.maketrans(
     {"\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "-", "\u2014": "-", "\u2018": "'", "\u2019": "'"}
     | {"\u201c": '"', "\u201d": '"', "\u2026": "...", "\u00d7": "x", "\u00b5": "u", "\u03bc": "u"}
@@ -25,6 +26,11 @@ def printable(text: str) -> str:
     """
     text = _ESCAPE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     return _HIDING.sub(lambda match: f"<U+{ord(match[0]):04X}>", _ILLEGAL.sub("", text))
+
+
+def safe_json(text: str) -> str:
+    """A JSON document with the same content, in which what hides, reorders or steers is written as JSON's own escapes."""
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def one_line(text: str) -> str:

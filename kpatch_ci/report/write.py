@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kpatch_ci.model.result import RunResult
+from kpatch_ci.report.clean import safe_json
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.junit import to_junit
 from kpatch_ci.report.logs import log_names
@@ -19,10 +20,8 @@ from kpatch_ci.store.atomic import write_bytes, write_text
 
 def to_json(document: Document) -> str:
     """result.json's text."""
-    return (
-        json.dumps(document.model_dump(mode="json", by_alias=True), indent=1, ensure_ascii=False, allow_nan=False)
-        + "\n"
-    )
+    plain = document.model_dump(mode="json", by_alias=True)
+    return safe_json(json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 REPORTS: Mapping[str, Callable[[Document], str]] = {

@@ -89,6 +89,8 @@ def test_virtual_time_is_planned_as_before() -> None:
     nodes = plan(stages(MACHINE), (ONE,))
     assert runs(nodes) == [f"{arm} {seed}" for arm in ("baseline", "one") for seed in SEEDS]
     assert not [need for n in nodes if n.kind == "run" for need in n.needs if need.startswith("run ")]
+    needs = {(n.name.split(" ")[2], len(n.needs)) for n in nodes if n.kind == "run"}
+    assert needs == {("baseline", 4), ("one", 3)}, "build, image, boot; the baseline also for a kernel that is another"
 
 
 def test_two_machines_in_real_time_take_turns_too() -> None:

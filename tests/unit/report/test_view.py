@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kpatch_ci.model.comparison import Comparison
-from kpatch_ci.report.clean import folded, plain_ascii, printable, quoted, tail
+from kpatch_ci.report.clean import folded, plain_ascii, printable, quoted, safe_json, tail
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.schema import ArchDoc
 from kpatch_ci.report.view import (
@@ -114,6 +116,13 @@ def test_without_both_counters_of_the_same_seeds_there_is_no_rate() -> None:
 
 def test_printable_shows_what_hides_or_reorders_text_by_its_number() -> None:
     assert printable("a\u202eb\u2066c\u200bd\u00ad") == "a<U+202E>b<U+2066>c<U+200B>d<U+00AD>"
+
+
+def test_json_keeps_every_character_and_shows_none_that_would_steer_a_terminal() -> None:
+    text = json.dumps({"a\u202e": "\x9b31m\u200b\u00e9\x1b"}, ensure_ascii=False)
+    assert json.loads(safe_json(text)) == json.loads(text)
+    assert not {"\u202e", "\x9b", "\u200b", "\x1b"} & set(safe_json(text))
+    assert "\u00e9" in safe_json(text)
 
 
 def test_printable_drops_escape_sequences_control_characters_and_surrogates() -> None:

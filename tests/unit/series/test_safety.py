@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from kpatch_ci.model.errors import UserError
+from kpatch_ci.model.series import Series
+from kpatch_ci.model.status import Status
+from kpatch_ci.series.apply import apply_series
 from kpatch_ci.series.intake import read_patches
 from kpatch_ci.series.safety import FLAG, inspect, visible
+from tests.unit.series.conftest import Lab, make_patch
 
 RLO, PDI, ZWSP = "\u202e", "\u2069", "\u200b"
 
@@ -118,3 +122,14 @@ def test_the_mails_own_words_are_looked_at(tmp_path: Path) -> None:
 def test_form_feeds_and_tabs_are_as_kernel_sources_have_them(tmp_path: Path) -> None:
     assert read(tmp_path, diff(added="a\tb\f")) == ()
     assert visible(f"a{RLO}b\x1b") == "a<U+202E>b<U+001B>"
+
+
+def test_a_patch_never_writes_through_a_link_that_another_one_made(lab: Lab) -> None:
+    """The first makes a link, the second changes a file behind it: git refuses, and so do our own ways to place hunks."""
+    tree = lab.tree({"mm/slub.c": "old\n"})
+    link = make_patch(diff("a", "mm", "120000").encode())
+    for fuzz in (0, 2):
+        series = Series("x", "x", "", (link, make_patch(diff("a/slub.c").encode())))
+        result = apply_series(series, tree, fuzz=fuzz)
+        assert result.status is Status.FAILED
+        assert [patch.status for patch in result.patches] == [Status.PASSED, Status.FAILED]
