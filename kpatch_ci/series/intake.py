@@ -102,7 +102,12 @@ def draft_of(letter: Letter) -> Draft:
         base_commit=next(iter(_BASE.findall(trailers)), ""),
         prerequisites=tuple(_PREREQUISITE.findall(trailers)),
     )
-    return replace(draft, patch=_patch(draft, diff)) if diff else draft
+    if diff is None:
+        return draft
+    try:
+        return replace(draft, patch=_patch(draft, diff))
+    except UserError as refused:
+        return replace(draft, problem=refused)
 
 
 def _subject(letter: Letter) -> Subject:

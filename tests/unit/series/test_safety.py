@@ -133,3 +133,18 @@ def test_a_patch_never_writes_through_a_link_that_another_one_made(lab: Lab) -> 
         result = apply_series(series, tree, fuzz=fuzz)
         assert result.status is Status.FAILED
         assert [patch.status for patch in result.patches] == [Status.PASSED, Status.FAILED]
+
+
+def test_a_refused_patch_that_is_not_the_one_taken_refuses_nothing(tmp_path: Path) -> None:
+    """A first revision that reached out of the tree, and a second that does not."""
+    mails = [
+        f"From a@example.org Mon Nov 30 12:00:00 2026\nFrom: A <a@example.org>\nSubject: [PATCH{tag}] mm: it\n\ntext\n---\n"
+        for tag in ("", " v2")
+    ]
+    file = tmp_path / "thread.mbox"
+    file.write_text(f"{mails[0]}{diff('../x')}\n{mails[1]}{diff('mm/slub.c')}")
+    (patch,) = read_patches(file)
+    assert patch.paths == ("mm/slub.c",)
+    file.write_text(f"{mails[0]}{diff('mm/slub.c')}\n{mails[1]}{diff('../x')}")
+    with pytest.raises(UserError, match="refused"):
+        read_patches(file)
