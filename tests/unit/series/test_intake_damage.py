@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import base64
 import textwrap
+import zlib
 from pathlib import Path
 
 import git
@@ -256,6 +258,11 @@ def test_the_diff_of_a_mail_whose_headers_got_lost_is_not_taken_for_a_part_of_th
     )
 
 
+def test_a_diff_below_a_signature_is_refused_also_where_nothing_counts(tmp_path: Path) -> None:
+    body = b"words\n---\n" + diff_of() + b"-- \n2.47.1\n\n" + diff_of(path="kernel/b.c")
+    assert refused(tmp_path, mail(body=body)).what == "a second diff below the mail's signature"
+
+
 def test_an_interdiff_above_the_diffstat_is_refused_not_applied(tmp_path: Path) -> None:
     body = b"words\n---\nSince v1:\n" + diff_of("interdiff") + b"\n" + STAT + b"\n" + diff_of() + b"-- \n2.47.1\n"
     error = refused(tmp_path, mail(body=body))
@@ -371,6 +378,7 @@ def test_everything_that_git_writes_is_kept_byte_for_byte(tmp_path: Path, kind: 
     [
         (GIT_KINDS["binary"].replace(b"JcmZQz1ONa700IC2", b"JcmZQz1ONa700IC"), "a line of a binary block is damaged"),
         (GIT_KINDS["binary"].replace(b"JcmZQz1ONa700IC2", b"JcmZQz1ONb700IC2"), "a binary block does not unpack"),
+        (GIT_KINDS["binary"].replace(b"JcmZQz1ONa700IC2", b"JcmZQz1ONa701IC2"), "a binary block does not unpack"),
         (GIT_KINDS["binary"].replace(b"literal 2", b"literal 3"), "a binary block does not unpack to the 3 bytes"),
         (GIT_KINDS["binary"].replace(b"JcmZQz1ONa700IC2\n", b""), "a binary block does not unpack"),
         (GIT_KINDS["binary"].replace(b"literal 2", b"literal 999999999999"), "a binary block does not unpack"),
@@ -380,6 +388,19 @@ def test_everything_that_git_writes_is_kept_byte_for_byte(tmp_path: Path, kind: 
 )
 def test_a_binary_or_deleted_file_whose_content_is_damaged_is_refused(tmp_path: Path, broken: bytes, what: str) -> None:
     assert refused(tmp_path, mail(body=body_of(broken))).what.startswith(what)
+
+
+def test_a_binary_block_that_lost_its_checksum_is_refused(tmp_path: Path) -> None:
+    packed = zlib.compress(b"\0\1")
+    for kept, whole in ((len(packed), True), (len(packed) - 4, False)):
+        line = chr(64 + kept).encode() + base64.b85encode(packed[:kept], pad=True)
+        diff = GIT_KINDS["binary"].replace(b"JcmZQz1ONa700IC2", line)
+        if whole:
+            assert read(tmp_path, mail(body=body_of(diff, stat=b""))).diff == diff
+        else:
+            assert refused(tmp_path, mail(body=body_of(diff))).what.startswith(
+                "a binary block does not unpack to the 2 bytes"
+            )
 
 
 def test_a_file_name_that_git_only_mentions_is_no_change(tmp_path: Path) -> None:

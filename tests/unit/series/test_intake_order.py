@@ -98,6 +98,15 @@ def test_a_new_revision_with_other_subjects_and_another_count_takes_its_place(tm
     assert len([one for one in account.left_out if one.reason == "v1, another revision"]) == 2
 
 
+def test_threads_that_share_no_subject_are_revisions_of_one_author_and_series_of_two(tmp_path: Path) -> None:
+    new = [one.replace(b"lamp: ", b"cord: ").replace(b"] lamps", b"] cords") for one in posting("v2 ", "xy")]
+    patches, _ = read(tmp_path, *posting("", "ab"), *new)
+    assert [patch.diff for patch in patches] == [diff_of("x_v2"), diff_of("y_v2")]
+    patches, account = read(tmp_path, *posting("", "ab"), *(one.replace(ADA.encode(), BOB.encode()) for one in new))
+    assert [patch.diff for patch in patches] == [diff_of(name) for name in ("a_v1", "b_v1", "x_v2", "y_v2")]
+    assert account.notes[0].startswith("2 series in it")
+
+
 def test_revisions_of_a_patch_without_a_number_are_revisions(tmp_path: Path) -> None:
     for subjects in (("lamp: a", "lamp: a"), ("lamp: a", "lamp: A better a")):
         first = thread_mail("[PATCH]", subjects[0], ident="a", diff=diff_of("old"))
