@@ -96,8 +96,10 @@ def make_patches(
     """File name -> patch, the tree after all of them, and what a person should look at. Raises UserError for what is missing."""
     parent = tree.commit
     notes: list[str] = []
+    today = _day_of_port(steps)
     for step in steps:
         words = _words(step, release, note, author)
+        words = words if _is_date(words.when) else replace(words, when=today)
         if step.mail is not None:
             lost = set(_SIGNED.findall(step.mail.message)) - set(_SIGNED.findall(words.message))
             more = set(_SIGNED.findall(words.message)) - set(_SIGNED.findall(step.mail.message))
@@ -106,6 +108,17 @@ def make_patches(
         parent = write_commit(index, step.tree_id, parent, words)
     rfc = any(step.mail is not None and "RFC" in step.mail.prefix for step in steps)
     return _format(index, tree, parent, rfc=rfc), steps[-1].tree_id, tuple(notes)
+
+
+def _is_date(when: str) -> bool:
+    """Whether a commit has a date of its own: one of a mail without a date is pinned to the epoch."""
+    return bool(when) and not when.startswith("0 ")
+
+
+def _day_of_port(steps: Sequence[Step]) -> str:
+    """For patches without a date: when the newest of the others was committed, so that a worktree always gives the same; else now."""
+    dates = [step.words.when for step in steps if _is_date(step.words.when)]
+    return max(dates, key=lambda when: int(when.split()[0]), default=f"{int(time.time())} +0000")
 
 
 def verify(series: Series, port: tuple[Patch, ...], tree: Tree, tree_id: str) -> None:

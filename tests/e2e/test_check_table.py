@@ -36,7 +36,7 @@ def test_the_table_of_the_three_mails(kpatch_ci: Command) -> None:
     trees = [word for tree in TREES for word in ("-t", tree)]
     done = kpatch_ci("check", *series, *trees, "--json")
     assert done.code == 1
-    rows = {(row["series"], row["tree"]): row for row in done.result}
+    rows = {(row["series"], row["tree"]): row for row in done.result if row["series"] in SEEDS}
     assert {key: row["fit"] for key, row in rows.items()} == TABLE
     assert without_help(rows["schedutil-iowait-boost", "debian:5.10"]) == {("kernel/sched/cpufreq_schedutil.c", 1)}
     assert len(without_help(rows["stack-workqueue", "debian:5.10"])) == 3
