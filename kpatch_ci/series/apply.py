@@ -171,7 +171,7 @@ def _put_mails(index: PrivateIndex, patches: Sequence[Patch], base: str, fuzz: i
         applied = put_mail(index, patch, base, fuzz=fuzz)
         if applied.tree_id is None:
             reason = reason or _why(patch, applied.failures)
-            base = put_what_goes(index, patch)
+            base = put_what_goes(index, patch, base)
         else:
             base = applied.tree_id
             applied = _skipped(patch) if reason else applied

@@ -10,7 +10,7 @@ from kpatch_ci.model.status import Status
 from kpatch_ci.series.failures import explain, misplaced
 from kpatch_ci.series.fates import FileFate, read_fates
 from kpatch_ci.series.gitindex import PrivateIndex
-from kpatch_ci.series.placements import Files, Verdict, applicable, judge, places_of, relocate
+from kpatch_ci.series.placements import Files, Verdict, applicable, judge, places_of, refuse, relocate
 from kpatch_ci.series.sections import Hunk, Section, sections
 
 ALREADY = "already in the tree"
@@ -67,10 +67,10 @@ def put_port(index: PrivateIndex, patch: Patch, base: str) -> AppliedPatch:
     return AppliedPatch(patch.subject, patch.source, Status.FAILED, None, failures=failures)
 
 
-def put_what_goes(index: PrivateIndex, patch: Patch) -> str:
-    """Apply the hunks of a patch that do apply, so that the patches after it can be looked at; returns the tree."""
-    parts = sections(patch.diff)
-    rest = applicable(patch.diff, read_fates(index.apply(patch.diff, "--reject", "--check").said, parts))
+def put_what_goes(index: PrivateIndex, patch: Patch, base: str) -> str:
+    """Apply the hunks of a patch that do apply to ``base``, so that the patches after it can be looked at; returns the tree."""
+    fates = read_fates(index.apply(patch.diff, "--reject", "--check").said, sections(patch.diff))
+    rest = applicable(patch.diff, refuse(fates, judge(fates, Files(index.file, base))))
     if rest:
         index.apply(rest)
     return index.write()

@@ -194,6 +194,13 @@ def test_bad_hunks_of_every_patch_are_shown_not_only_those_of_the_first_that_fai
     assert [p.status for p in result.patches] == [Status.FAILED, Status.FAILED]
 
 
+def test_later_patches_are_not_looked_at_on_hunks_that_are_in_the_wrong_function(lab: Lab) -> None:
+    tree = BOTH.replace(OFF, OFF.replace("\tlamp_write();", "\tlamp_write(0);"))
+    later = lab.patch({"k.c": tree}, {"k.c": tree.replace(ON, ON.replace("lamp_write();", "lamp_flash();"))})
+    result = apply_series(make_series(foreign(off_patch(lab)), foreign(later)), lab.tree({"k.c": tree}))
+    assert [p.status for p in result.patches] == [Status.FAILED, Status.SKIPPED]
+
+
 def test_a_conflict_is_told_from_a_port_that_is_needed(lab: Lab) -> None:
     tree = BOTH.replace(OFF, OFF.replace("lamp_write();", "lamp_write_all();"))
     assert put(lab, off_patch(lab), tree).fit is Fit.CONFLICT
