@@ -89,11 +89,13 @@ class PrivateIndex:
 
     def write(self) -> str:
         """Tree object of what the index holds, the paths outside the focus as in the tree that was read."""
-        before, after = _by_path(self._held), _by_path(self.must("ls-files", "-s", "-z"))
+        held = self.must("ls-files", "-s", "-z")
+        before, after = _by_path(self._held), _by_path(held)
         changes = {path: after.get(path, "") for path in {*before, *after} if before.get(path) != after.get(path)}
-        if not changes:
-            return self._base
-        return splice(self._base, changes, lambda *words, stdin="": self.must(*words, stdin=stdin))
+        if changes:  # what the next patch of the series changes is put into this tree: a patch costs its own files only
+            self._base = splice(self._base, changes, lambda *words, stdin="": self.must(*words, stdin=stdin))
+            self._held = held
+        return self._base
 
     def _entries(self, tree_id: str) -> str:
         """Lines for update-index: the focus, and files that stand where a path of it needs a directory."""
