@@ -92,6 +92,8 @@ def draft_of(letter: Letter) -> Draft:
     trailers = _outside(lines, diff)
     letter, text = in_body_headers(letter, cut_at_scissors(text).strip("\n"))
     subject = _subject(letter)
+    if not subject.prefix:  # a Subject: in the body says what the patch is called, not that it is no part of its series
+        subject = replace(original, text=subject.text)
     draft = Draft(
         subject=subject,
         letter=letter,

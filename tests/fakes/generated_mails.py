@@ -55,6 +55,7 @@ CHARSETS = (
     "koi8-r", "ISO-2022-JP",
 )  # fmt: skip
 CODINGS = ("8bit", "base64", "base64-crlf", "quoted-printable", "none", "binary", "x-lamp")
+SEPARATOR = b"From ada@lamps.example Mon Jan  5 10:00:00 2026\n"
 ALIKE = ("utf-8", "us-ascii", "iso-8859-1", "windows-1252", "koi8-r")
 """Charsets in which a diff's bytes stay as they are."""
 
@@ -77,7 +78,6 @@ class GeneratedMail:
     data: bytes
     diff: bytes
     hunks: int
-    subject: str
 
 
 def hunk(chance: Random, at: int) -> bytes:
@@ -160,9 +160,9 @@ def coded(data: bytes, coding: str) -> bytes:
     return data
 
 
-def headers(chance: Random) -> tuple[list[str], str]:
-    """Header lines of a mail, raw, encoded or folded, and its subject."""
-    subject, name = chance.choice(SUBJECTS), chance.choice(NAMES)
+def headers(chance: Random, subject: str, ident: int) -> list[str]:
+    """Header lines of a mail, raw, encoded or folded."""
+    name = chance.choice(NAMES)
     style = chance.choice(("raw", "folded", "utf-8", "latin"))
     shown, sender = subject, name
     if style in ("utf-8", "latin"):
@@ -175,17 +175,18 @@ def headers(chance: Random) -> tuple[list[str], str]:
         sender = f'"{name}"'
     lines = [f"From: {sender} <ada@lamps.example>", f"Subject: {shown}", "Date: Mon, 5 Jan 2026 10:00:00 +0100"]
     if chance.random() < 0.5:
-        lines += ["Message-ID: <1@lamps.example>", "References: <0@lamps.example>\n <broken"]
+        lines += [f"Message-ID: <{ident}@lamps.example>", "References: <0@lamps.example>\n <broken"]
     if chance.randrange(8) == 0:
         lines = [line.replace(": ", ":", 1).replace("Subject", "SUBJECT") for line in lines]
     if chance.randrange(4) == 0:
         chance.shuffle(lines)
-    return lines, subject
+    return lines
 
 
-def mail(chance: Random, *, whole: bool = True) -> GeneratedMail:
+def mail(chance: Random, *, whole: bool = True, subject: str | None = None, ident: int = 1) -> GeneratedMail:
     """A mail. ``whole``: nothing in it is such that its diff may be read in any other way than as it is."""
-    lines, subject = headers(chance)
+    subject = chance.choice(SUBJECTS) if subject is None else subject
+    lines = headers(chance, subject, ident)
     text, diff, count = body(chance)
     coding = chance.choice(CODINGS[:4] if whole else CODINGS)
     kind = f"Content-Type: text/plain; charset={chance.choice(ALIKE if whole else CHARSETS)}"
@@ -200,8 +201,20 @@ def mail(chance: Random, *, whole: bool = True) -> GeneratedMail:
     if chance.random() < 0.5:
         data = data.replace(b"\n", b"\r\n")
     if chance.randrange(4) == 0:
-        data = b"From ada@lamps.example Mon Jan  5 10:00:00 2026\n" + data
-    return GeneratedMail(data, diff, count, subject)
+        data = SEPARATOR + data
+    return GeneratedMail(data, diff, count)
+
+
+def mbox(chance: Random) -> tuple[bytes, list[bytes]]:
+    """An mbox of the numbered mails of one series in any order, and their diffs in the order of their numbers."""
+    count = chance.randint(2, 4)
+    mails = [
+        mail(chance, subject=f"[PATCH {number}/{count}] lamp: Change {number}", ident=number)
+        for number in range(1, count + 1)
+    ]
+    came = [SEPARATOR + one.data.removeprefix(SEPARATOR) + b"\n\n" for one in mails]
+    chance.shuffle(came)
+    return b"".join(came), [one.diff for one in mails]
 
 
 def _parts(lines: list[str], shape: str, how: tuple[str, str], text: bytes, diff: bytes) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 from kpatch_ci.model.errors import UserError
 from kpatch_ci.series.intake import read_series
 from kpatch_ci.series.names import unquote
-from tests.fakes.mails import diff_of, mail
+from tests.fakes.mails import diff_of, mail, mbox
 
 
 def quilt(folder: Path, **patches: bytes) -> Path:
@@ -132,3 +132,19 @@ def test_a_charset_that_makes_half_characters_is_no_crash(tmp_path: Path) -> Non
 )
 def test_names_are_unquoted_as_git_quotes_them_and_in_no_other_way(raw: bytes, name: str) -> None:
     assert unquote(raw) == name
+
+
+def test_a_subject_in_the_body_does_not_take_a_patch_out_of_its_series(tmp_path: Path) -> None:
+    made = [
+        mail(
+            f"[PATCH v2 {number}/2] lamp: {number}",
+            body=f"Subject: better {number}\n\nText.\n---\n".encode() + diff_of(f"l{number}"),
+        )
+        for number in (2, 1)
+    ]
+    (tmp_path / "lamps.mbox").write_bytes(mbox(*made))
+    patches, account = read_series([tmp_path / "lamps.mbox"])
+    assert [patch.subject for patch in patches] == ["better 1", "better 2"]
+    assert [patch.prefix for patch in patches] == ["[PATCH v2 1/2]", "[PATCH v2 2/2]"]
+    assert [patch.diff for patch in patches] == [diff_of("l1"), diff_of("l2")]
+    assert (account.left_out, account.notes, account.revision) == ((), (), 2)

@@ -23,7 +23,7 @@ from kpatch_ci.series.intake import draft_of
 from kpatch_ci.series.letter import Source
 from kpatch_ci.series.order import arrange
 from tests.fakes.damage import damaged
-from tests.fakes.generated_mails import mail
+from tests.fakes.generated_mails import mail, mbox
 
 EXAMPLES = int(os.environ.get("KPATCH_CI_MAILS", "150"))
 SECONDS = 5.0
@@ -70,6 +70,15 @@ def test_a_whole_mail_is_read_byte_for_byte(chance: Random) -> None:
     patches, _ = read(made.data)
     assert [patch.diff for patch in patches] == [made.diff]
     assert len(re.findall(rb"^@@ -\d", patches[0].diff, re.MULTILINE)) == made.hunks
+
+
+@generated
+@given(chances)
+def test_an_mbox_is_read_byte_for_byte_in_the_order_of_its_numbers(chance: Random) -> None:
+    data, diffs = mbox(chance)
+    patches, account = read(data)
+    assert [patch.diff for patch in patches] == diffs
+    assert account.left_out == ()
 
 
 @generated
