@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A kernel's Debian source package as a git repository: the upstream tree, and the tree that dpkg-source makes of it.
 
-The package is that of the release itself, so the same until the next point release. Some 165 MB are fetched once (140 MB of
+The package is that of the release itself, so the same until the next point release. Some 160 MB are fetched once (140 MB of
 them the package, the rest apt's lists), verified by apt, and kept below ``<cache>/trees``.
 """
 
