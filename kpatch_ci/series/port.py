@@ -112,7 +112,7 @@ def make_patches(
 
 def _is_date(when: str) -> bool:
     """Whether a commit has a date of its own: one of a mail without a date is pinned to the epoch."""
-    return bool(when) and not when.startswith("0 ")
+    return bool(when) and when != UNDATED
 
 
 def _day_of_port(steps: Sequence[Step]) -> str:
@@ -214,8 +214,7 @@ def _plain(mail: Patch) -> str:
 def _words(step: Step, release: str, note: str, author: str) -> Words:
     words, mail = step.words, step.mail
     if mail is not None:
-        dated = "" if words.when == UNDATED else words.when
-        when = git_date(mail.date) or dated or f"{int(time.time())} +0000"
+        when = git_date(mail.date) or words.when
         words = replace(words, author=mail.author or words.author, email=mail.email or words.email, when=when)
     if author:
         name, address = split_address(author)
