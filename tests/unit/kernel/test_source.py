@@ -223,3 +223,24 @@ def test_a_movable_tree_walks_and_only_what_differs_is_newer(
     assert (place / "kernel/a.c").stat().st_mtime == first, "not changed by this patch: the objects of it stay good"
     assert (checkout(tmp_path / "cache", tree) / "kernel/a.c").read_text() == "int a;\n"
     assert differing_paths(tree, one, two) == {"kernel/b.c", "kernel/new.c"}
+
+
+def test_a_walk_over_a_link_and_back_deletes_nothing_where_the_link_led(
+    trees: TreeCache, users_repo: git.Repo, tmp_path: Path
+) -> None:
+    root, victim = Path(users_repo.working_dir), tmp_path / "victim"
+    victim.mkdir()
+    (victim / "a.c").write_text("precious")
+    tree = trees.get(str(root))
+    users_repo.git.rm("-r", "-q", "kernel")
+    (root / "kernel").symlink_to(victim)
+    users_repo.git.add("-A")
+    linked = str(users_repo.git.write_tree())
+    place = tmp_path / "cache/src/patched-walk"
+    checkout_movable(tmp_path / "cache", tree, place)
+    move(tree, place, tree.tree_id, linked, newer_than=0.0)
+    assert (place / "kernel").is_symlink()
+    move(tree, place, linked, tree.tree_id, newer_than=0.0)
+    assert (place / "kernel/a.c").read_text() == "int a;\n"
+    assert not (place / "kernel").is_symlink()
+    assert (victim / "a.c").read_text() == "precious"
