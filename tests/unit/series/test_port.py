@@ -14,7 +14,7 @@ import pytest
 from git import Repo
 
 from kpatch_ci.model.build import Tree
-from kpatch_ci.model.errors import UserError
+from kpatch_ci.model.errors import InfrastructureError, UserError
 from kpatch_ci.model.series import ApplyMethod, Patch, Series
 from kpatch_ci.series.apply import apply_series, open_index
 from kpatch_ci.series.folder import load_series
@@ -131,6 +131,10 @@ def test_what_was_resolved_becomes_a_port_with_the_mails_words(
     assert [(p.author, p.email, p.date) for p in read] == [("Ada Exämple", "ada@lamps.example", DATE)] * 3
     tree_id = lab.tree(to_long(THEIRS, 5, 20, 35)).tree_id
     verify(series, tuple(read), theirs, tree_id)
+    with pytest.raises(InfrastructureError, match="was resolved"):
+        verify(series, tuple(read), theirs, theirs.tree_id)
+    with pytest.raises(InfrastructureError, match=r"does not apply to debian:6\.1"):
+        verify(series, (two,), theirs, tree_id)
 
 
 def written(place: Path, name: str, data: bytes) -> tuple[Patch, ...]:
