@@ -11,7 +11,7 @@ from kpatch_ci.cli.output import tables, verbosity
 from kpatch_ci.cli.results import result_file
 from kpatch_ci.report.document import load_document
 from kpatch_ci.report.terminal import print_details, print_failures, verdict_table
-from kpatch_ci.report.write import REPORTS
+from kpatch_ci.report.write import REPORTS, render
 
 
 @click.command(name="report")
@@ -21,11 +21,15 @@ from kpatch_ci.report.write import REPORTS
 )
 @verbosity
 def command(result: Path | None, form: str) -> int:
-    """Show a run's verdicts and cases (the latest run's, or RESULT's). Other formats go to stdout as they are in the files."""
+    """Show a run's verdicts and cases (the latest run's, or RESULT's).
+
+    Other formats are made anew from result.json alone and go to stdout. report.html also shows the boot consoles, where the
+    run's logs/ still lies beside result.json.
+    """
     path = result_file(result)
     document = load_document(path)
     if form != "terminal":
-        click.echo(REPORTS[form](document), nl=False)
+        click.echo(render(form, document, path.parent), nl=False)
         return 0
     out = tables()
     out.print(verdict_table(document))

@@ -116,7 +116,7 @@ def show(result: RunResult, directory: Path, out: Console) -> None:
         f"{result.status}: {len(result.series)} series in {result.seconds:.0f} s; {done}", markup=False, highlight=False
     )
     out.print(
-        f"reports: {_short(directory)}/ (report.txt, report.md, junit.xml, result.json, logs/)",
+        f"reports: {_short(directory)}/ (report.html, report.txt, report.md, junit.xml, result.json, logs/)",
         markup=False,
         highlight=False,
         soft_wrap=True,

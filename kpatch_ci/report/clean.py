@@ -33,6 +33,17 @@ def safe_json(text: str) -> str:
     return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
+def visible(text: str) -> str:
+    """For a page: without escape sequences; controls, and what turns or hides its neighbours (bidi, zero width), spelled out.
+
+    ``\\u202e`` stands for U+202E, so nobody reads a text in another order than the compiler or the kernel did.
+    """
+    text = _ESCAPE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    if text.isprintable():
+        return text
+    return "".join(c if c in "\n\t" or c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 def one_line(text: str) -> str:
     """``printable`` with every run of white space as one space."""
     return " ".join(printable(text).split())

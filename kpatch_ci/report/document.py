@@ -22,6 +22,7 @@ from kpatch_ci.model.status import Status
 from kpatch_ci.model.workload import Replicate
 from kpatch_ci.report.checks import check_json, each_json, warnings_json
 from kpatch_ci.report.logs import log_names
+from kpatch_ci.report.residency import residencies
 from kpatch_ci.report.schema import Document
 
 FACTS = (
@@ -110,6 +111,7 @@ def _arch(arch: ArchResult, logs: Logs) -> Json:
         "proofs": [_fields(p, "kind name in_baseline in_patched holds derived why") for p in arch.proofs],
         "replicates": {"baseline": _replicates(arch.baseline), "patched": _replicates(arch.patched)},
         "comparisons": [_comparison(c) for c in arch.comparisons],
+        "residencies": residencies(arch.baseline, arch.patched),
     }
 
 

@@ -216,6 +216,23 @@ class ComparisonDoc(Part):
     boot_variance_share: Number | None = None
 
 
+class FrequencyTimesDoc(Part):
+    """Time of all replicates of one arm together, and the shares (0..1) of it by frequency in kHz."""
+
+    seconds: Number = 0.0
+    shares: dict[str, Number] = {}
+
+
+class ResidencyDoc(Part):
+    """Frequencies of one policy (``policy0``: its first CPU's number) in one case."""
+
+    workload: str
+    case: str
+    policy: str
+    baseline: FrequencyTimesDoc = FrequencyTimesDoc()
+    patched: FrequencyTimesDoc = FrequencyTimesDoc()
+
+
 class BuildsDoc(Part):
     """Both arms' builds."""
 
@@ -258,6 +275,7 @@ class ArchDoc(Part):
     boot: BootsDoc
     replicates: RunsDoc = RunsDoc()
     comparisons: list[ComparisonDoc] = []
+    residencies: list[ResidencyDoc] = []
 
 
 class ClaimDoc(Part):

@@ -30,6 +30,7 @@ from kpatch_ci.report.view import (
     primaries,
     probability,
     sample_count,
+    threshold,
     workloads,
 )
 
@@ -160,8 +161,8 @@ def _tables(arch: ArchDoc, document: Document) -> list[str]:
     lines: list[str] = []
     for name in workloads([arch]):
         rows = [*primaries(arch, name), *cases(arch, name)]
-        threshold = document.thresholds.get(name)
-        limit = f", threshold {threshold:g} %" if threshold is not None else ""
+        practical = threshold(document, name)
+        limit = f", threshold {practical:g} %" if practical is not None else ""
         if rows:
             c = rows[0]
             lines += [

@@ -104,6 +104,24 @@ def _own(arch: ArchDoc, comparison: ComparisonDoc) -> bool:
     return comparison.metric in heads if heads else comparison.metric not in _COUNTER_NAMES
 
 
+def pair_changes(comparison: ComparisonDoc) -> list[float | None]:
+    """Each pair's change in percent, positive where patched is better; None where a value is missing.
+
+    Of the baseline's value, or, where any value is 0, of the larger arm's mean, as the tests have it (docs/statistics.md).
+    """
+    sign = 1 if comparison.better == "higher" else -1
+    pairs = list(zip(comparison.baseline, comparison.patched, strict=True))
+    whole = [v for pair in pairs for v in pair if v is not None]
+    larger = max(mean(comparison.baseline) or 0.0, mean(comparison.patched) or 0.0) or 1.0
+    ratios = bool(whole) and min(whole) > 0
+    return [None if b is None or p is None else sign * 100 * (p - b) / (b if ratios else larger) for b, p in pairs]
+
+
+def threshold(document: Document, workload: str) -> float | None:
+    """The workload's practical threshold in percent; None where the document has none."""
+    return document.thresholds.get(f"threshold_percent.{workload}")
+
+
 def mean(values: Iterable[float | None]) -> float | None:
     """Arithmetic mean of the values that are there; None where none is."""
     there = [v for v in values if v is not None]

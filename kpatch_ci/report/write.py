@@ -10,6 +10,7 @@ from pathlib import Path
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.report.clean import safe_json
 from kpatch_ci.report.document import as_document
+from kpatch_ci.report.html.page import to_html
 from kpatch_ci.report.junit import to_junit
 from kpatch_ci.report.logs import log_names
 from kpatch_ci.report.markdown import to_markdown
@@ -24,13 +25,24 @@ def to_json(document: Document) -> str:
     return safe_json(json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
-REPORTS: Mapping[str, Callable[[Document], str]] = {
+Report = Callable[[Document], str]
+
+REPORTS: Mapping[str, Report] = {
     "junit.xml": to_junit,
     "report.txt": to_text,
     "report.md": to_markdown,
+    "report.html": to_html,
     "result.json": to_json,
 }
 """File name -> writer. result.json comes last: where it is, the others are."""
+
+WITH_LOGS: Mapping[str, Callable[[Document, Path], str]] = {"report.html": to_html}
+"""Those that also show logs, where the run's directory has them."""
+
+
+def render(name: str, document: Document, directory: Path) -> str:
+    """The text of the report called ``name``. ``directory``: where the document's logs are."""
+    return WITH_LOGS[name](document, directory) if name in WITH_LOGS else REPORTS[name](document)
 
 
 def write_reports(result: RunResult, output: Path) -> Document:
@@ -42,9 +54,9 @@ def write_reports(result: RunResult, output: Path) -> Document:
 
 
 def write_document(document: Document, output: Path, names: tuple[str, ...] = tuple(REPORTS)) -> None:
-    """Write the reports called ``names`` from ``document`` alone."""
+    """Write the reports called ``names`` from ``document``, and the logs that lie in ``output``."""
     for name in names:
-        write_text(output / name, REPORTS[name](document))
+        write_text(output / name, render(name, document, output))
 
 
 def _carry(source: Path, target: Path) -> bool:

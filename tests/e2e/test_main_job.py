@@ -86,7 +86,7 @@ def test_the_patch_lowers_hackbenchs_context_switches(first: Done) -> None:
 def test_the_reports_are_there_and_junit_is_valid(first: Done, output: Path) -> None:
     assert first.stdout
     place = output / "first"
-    for name in ("result.json", "junit.xml", "report.txt", "report.md"):
+    for name in ("result.json", "junit.xml", "report.txt", "report.md", "report.html"):
         assert (place / name).stat().st_size > 500, name
     xmlschema.XMLSchema(str(PROJECT / "tests/data/junit/jenkins-junit.xsd")).validate(str(place / "junit.xml"))
     assert max(map(len, (place / "report.txt").read_text().splitlines())) <= 72

@@ -309,7 +309,7 @@ def run_result(*arches: tuple[str, ArchResult], **changes: object) -> RunResult:
             "uptime": float("inf"),
         },
         series=tuple(SeriesResult(name, f"Title of {name}", "", (arch,)) for name, arch in found),
-        thresholds={"hackbench": 1.0, "dd": 2.0},
+        thresholds={"threshold_percent.hackbench": 1.0, "threshold_percent.dd": 2.0},
         stages=(StageTime("build", "key-baseline", True, 0.1, "same inputs", Status.PASSED),),
         command="./kpatch-ci run -c pipeline.yaml --seeds 12 --output results/somewhere-with-a-long-name",
     )

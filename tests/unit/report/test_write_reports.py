@@ -15,7 +15,7 @@ from tests.fakes.results import arch_result, arm_result, boot, build, run_result
 
 def test_every_report_is_there_and_the_document_can_be_read_back(tmp_path: Path) -> None:
     document = write_reports(run_result(), tmp_path)
-    assert {p.name for p in tmp_path.iterdir()} == {"result.json", "junit.xml", "report.txt", "report.md"}
+    assert {p.name for p in tmp_path.iterdir()} == set(REPORTS)
     assert load_document(tmp_path / "result.json") == document
 
 

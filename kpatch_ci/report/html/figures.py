@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From a document's comparisons to the page's figures: which rows share an axis, and what each row says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from kpatch_ci.model.status import Mode
+from kpatch_ci.model.workload import COUNTERS, MIGRATIONS
+from kpatch_ci.report.html import plots
+from kpatch_ci.report.html.scale import scale_of
+from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, ResidencyDoc
+from kpatch_ci.report.view import (
+    cases,
+    change,
+    counters,
+    figure,
+    mean,
+    migration_rates,
+    pair_changes,
+    percent,
+    primaries,
+)
+
+MOST_PERCENT = 100.0
+"""Where an axis of changes ends at the latest: a counter near 0 may change by thousands of percent."""
+UNPAIRED = (Mode.TCG, Mode.KVM)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a plot."""
+
+    label: str
+    strip: Markup
+    value: str
+    verdict: str = ""
+    primary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that share an axis."""
+
+    rows: tuple[Row, ...]
+    axis: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One case's samples by seed."""
+
+    label: str
+    picture: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """One case and policy: a bar an arm. ``shares``: frequency, baseline, patched, as the table has them."""
+
+    label: str
+    arms: tuple[tuple[str, Markup], ...]
+    shares: tuple[tuple[str, str, str], ...]
+
+
+def intervals(comparisons: Sequence[ComparisonDoc], threshold: float | None) -> Rows:
+    """Changes with their intervals, one row a comparison."""
+    values = [v for c in comparisons for v in (*(c.ci_percent or ()), c.change_percent) if v is not None]
+    scale = scale_of(values, least=(threshold or 0) * 1.2, most=MOST_PERCENT)
+    rows = [
+        Row(c.case, plots.interval_strip(c, scale, threshold), change(c), str(c.verdict), c.primary)
+        for c in comparisons
+    ]
+    return Rows(tuple(rows), plots.percent_axis(scale))
+
+
+def counter_groups(arch: ArchDoc, workload: str) -> list[tuple[str, list[ComparisonDoc]]]:
+    """Counters by name, migrations first."""
+    found: dict[str, list[ComparisonDoc]] = {m.name: [] for m in (MIGRATIONS, *COUNTERS)}
+    for c in counters(arch, workload):
+        found.setdefault(c.metric, []).append(c)
+    return [(name, group) for name, group in found.items() if group]
+
+
+def rates(arch: ArchDoc, workload: str) -> Rows | None:
+    """Migrations per 1000 context switches, baseline to patched."""
+    found = migration_rates(arch, workload)
+    if not found:
+        return None
+    scale = scale_of(v for _, before, after in found for v in (before, after))
+    rows = [
+        Row(case, plots.change_strip(before, after, scale, f"{case}: {_to(before, after)}"), _to(before, after))
+        for case, before, after in found
+    ]
+    return Rows(tuple(rows), plots.plain_axis(scale))
+
+
+def _to(before: float, after: float) -> str:
+    return f"{figure(before)} \N{RIGHTWARDS ARROW} {figure(after)}"
+
+
+def panels(arch: ArchDoc, workload: str) -> list[Panel]:
+    """The workload's own figures by seed: each pair's change, or both arms' samples where they make no pairs."""
+    own = [*primaries(arch, workload), *cases(arch, workload)]
+    paired = [c for c in own if is_paired(c)]
+    changes = [pair_changes(c) for c in paired]
+    scale = scale_of((v for each in changes for v in each if v is not None), least=0.1, most=MOST_PERCENT)
+    found = [
+        Panel(c.case, plots.seed_panel(each, c.seeds, scale, _said(c, each)))
+        for c, each in zip(paired, changes, strict=True)
+    ]
+    return found + [_samples(c) for c in own if not is_paired(c)]
+
+
+def is_paired(c: ComparisonDoc) -> bool:
+    """Whether the arms' values belong together one by one."""
+    return c.mode not in UNPAIRED and len(c.baseline) == len(c.patched) == len(c.seeds)
+
+
+def _said(c: ComparisonDoc, changes: Sequence[float | None]) -> str:
+    there = [v for v in changes if v is not None]
+    if not there:
+        return f"{c.workload} {c.metric} ({c.case}): no pairs"
+    better = sum(v > 0 for v in there)
+    ends = f"{percent(min(there))} to {percent(max(there))} %"
+    return f"{c.workload} {c.metric} ({c.case}): {len(there)} pairs, {better} of them better, {ends}"
+
+
+def _samples(c: ComparisonDoc) -> Panel:
+    baseline, patched = ([v for v in values if v is not None] for values in (c.baseline, c.patched))
+    means = f"{figure(mean(c.baseline))} against {figure(mean(c.patched))} {c.unit}"
+    said = f"{c.workload} {c.metric} ({c.case}): {len(baseline)} and {len(patched)} samples, means {means}"
+    scale = scale_of([*baseline, *patched])
+    return Panel(c.case, plots.sample_panel(baseline, patched, scale, said))
+
+
+def pair_rows(arch: ArchDoc, workload: str) -> Iterator[tuple[str, str, str, str, str]]:
+    """Case, seed, baseline, patched and change of each sample: the table behind ``panels``."""
+    for c in (*primaries(arch, workload), *cases(arch, workload)):
+        if is_paired(c):
+            changes = pair_changes(c)
+            for seed, b, p, v in zip(c.seeds, c.baseline, c.patched, changes, strict=True):
+                yield c.case, seed, figure(b), figure(p), percent(v)
+        else:
+            for i in range(max(len(c.baseline), len(c.patched))):
+                before, after = (figure(arm[i]) if i < len(arm) else "-" for arm in (c.baseline, c.patched))
+                yield c.case, "-", before, after, "-"
+
+
+def frequency_bars(arch: ArchDoc, workload: str) -> list[Bars]:
+    """Frequency residency by case and policy."""
+    policies, order = _policies(arch), _order(arch, workload)
+    return [_bars(r, policies.get(r.policy, ""), order) for r in arch.residencies if r.workload == workload]
+
+
+def legend(arch: ArchDoc, workload: str) -> list[tuple[str, Markup]]:
+    """Frequencies with their keys."""
+    order = _order(arch, workload)
+    return [(megahertz(khz), plots.swatch(i, len(order))) for i, khz in enumerate(order)]
+
+
+def _bars(r: ResidencyDoc, cpus: str, order: Sequence[str]) -> Bars:
+    label = f"{r.case}, {f'CPUs {cpus}' if cpus else r.policy}"
+    arms = []
+    for name, times in (("baseline", r.baseline), ("patched", r.patched)):
+        shares = ", ".join(f"{megahertz(k)} {_share(times.shares.get(k))}" for k in order if times.shares.get(k))
+        said = f"{label}, {name}: {shares or 'no time'} of {times.seconds:g} s"
+        arms.append((name, plots.stacked_bar(times.shares, order, said)))
+    own = [k for k in order if k in r.baseline.shares or k in r.patched.shares]
+    table = [(megahertz(k), _share(r.baseline.shares.get(k)), _share(r.patched.shares.get(k))) for k in own]
+    table.append(("time", f"{r.baseline.seconds:.2f} s", f"{r.patched.seconds:.2f} s"))
+    return Bars(label, tuple(arms), tuple(table))
+
+
+def _order(arch: ArchDoc, workload: str) -> list[str]:
+    mine = [r for r in arch.residencies if r.workload == workload]
+    return sorted({k for r in mine for k in (*r.baseline.shares, *r.patched.shares)}, key=_khz)
+
+
+def _khz(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
+
+
+def megahertz(khz: str) -> str:
+    """``1800000`` -> ``1800 MHz``."""
+    return f"{_khz(khz) / 1000:g} MHz"
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def _policies(arch: ArchDoc) -> Mapping[str, str]:
+    """Policy's name -> its CPUs, as a guest said."""
+    found: dict[str, str] = {}
+    told: Any = next((b.facts["cpufreq"] for b in (arch.boot.baseline, arch.boot.patched) if "cpufreq" in b.facts), ())
+    for policy in told if isinstance(told, list) else ():
+        if isinstance(policy, dict) and {"policy", "related_cpus"} <= policy.keys():
+            found[f"policy{policy['policy']}"] = cpu_ranges(str(policy["related_cpus"]))
+    return found
+
+
+def cpu_ranges(cpus: str) -> str:
+    """``0 1 2 3 7`` -> ``0-3,7``; anything else as it is."""
+    words = cpus.split()
+    if not words or not all(w.isdecimal() for w in words):
+        return cpus
+    groups: list[list[int]] = []
+    for number in sorted(map(int, words)):
+        if groups and number == groups[-1][-1] + 1:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return ",".join(str(g[0]) if len(g) == 1 else f"{g[0]}-{g[-1]}" for g in groups)

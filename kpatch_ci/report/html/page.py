@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""report.html: complete without its script, which only searches the consoles; no request to anywhere, which its policy enforces."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+
+from kpatch_ci.model.result import RunResult
+from kpatch_ci.model.status import Mode
+from kpatch_ci.report import view
+from kpatch_ci.report.clean import visible
+from kpatch_ci.report.diff import flatten
+from kpatch_ci.report.document import as_document
+from kpatch_ci.report.failures import failures
+from kpatch_ci.report.html import figures, lists, plots
+from kpatch_ci.report.html.console import consoles, shown_boot
+from kpatch_ci.report.schema import Document
+
+TEMPLATE = "report.html.j2"
+_FUNCTIONS = (
+    view.applied, view.cases, view.change, view.claims, view.every_arch, view.figure, view.hunks, view.interval,
+    view.mean, view.migration_rates, view.percent, view.primaries, view.probability, view.threshold, view.workloads,
+    figures.counter_groups, figures.frequency_bars, figures.intervals, figures.legend, figures.pair_rows, figures.panels,
+    figures.rates, lists.miss_lines, lists.proof_lines, lists.warning_lines, flatten, plots.verdict_class, shown_boot,
+)  # fmt: skip
+"""What the templates call."""
+
+
+def to_html(source: RunResult | Document, directory: Path | None = None) -> str:
+    """The page, ending in a newline. ``directory``: the run's, whose consoles are put in; without it there are none."""
+    document = as_document(source)
+    style, script = _asset("style.css"), _asset("script.js")
+    page = _environment().get_template(TEMPLATE)
+    text = page.render(
+        document=document,
+        failures=failures(document),
+        workload_names=view.workloads(arch for _, arch in view.every_arch(document)),
+        consoles=consoles(document, directory),
+        mode_note=view.MODE_NOTES[Mode(document.mode)],
+        sign_note=view.SIGN_NOTE,
+        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'",
+        style=Markup(style),  # noqa: S704 (our own files)
+        script=Markup(script),  # noqa: S704
+    )
+    return text.rstrip("\n") + "\n"
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {function.__name__: function for function in _FUNCTIONS}
+    return made
+
+
+def _shown(value: Any) -> Any:
+    """Every value on its way into the page, before it is escaped."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "-"
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+@cache
+def _asset(name: str) -> str:
+    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """As a Content Security Policy names an inline script or style."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
