@@ -100,14 +100,14 @@ class ToolRoot:
         return [*args, "--", *(str(c) for c in command)]
 
 
-def toolroot_place(cache: Path, suite: str) -> Path:
-    """Where the tool root of a suite is or would be."""
-    return cache / "tools" / f"{suite}-{digest([LAYOUT, suite, PACKAGES, _LINKS])[:12]}"
+def toolroot_place(cache: Path, suite: str, packages: Sequence[str] = PACKAGES) -> Path:
+    """Where the tool root of a suite, with these packages, is or would be."""
+    return cache / "tools" / f"{suite}-{digest([LAYOUT, suite, packages, _LINKS])[:12]}"
 
 
-def find_toolroot(cache: Path, suite: str) -> ToolRoot | None:
+def find_toolroot(cache: Path, suite: str, packages: Sequence[str] = PACKAGES) -> ToolRoot | None:
     """The tool root, when it is there and whole."""
-    place = toolroot_place(cache, suite)
+    place = toolroot_place(cache, suite, packages)
     try:
         versions = json.loads((place / "packages.json").read_text())
     except (OSError, ValueError):
@@ -115,11 +115,14 @@ def find_toolroot(cache: Path, suite: str) -> ToolRoot | None:
     return ToolRoot(place, suite, digest(versions), versions)
 
 
-def make_toolroot(cache: Path, suite: str, archives: Archives) -> ToolRoot:
-    """The tool root of ``suite``, made when it is not there. Raises InfrastructureError."""
-    place = toolroot_place(cache, suite)
+def make_toolroot(cache: Path, suite: str, archives: Archives, packages: Sequence[str] = PACKAGES) -> ToolRoot:
+    """The tool root of ``suite``, made when it is not there: ``packages`` (BASE is to be among them) and what they need.
+
+    Raises InfrastructureError.
+    """
+    place = toolroot_place(cache, suite, packages)
     with locked(place):
-        found = find_toolroot(cache, suite)
+        found = find_toolroot(cache, suite, packages)
         if found:
             return found
         shutil.rmtree(place, ignore_errors=True)
@@ -132,16 +135,16 @@ def make_toolroot(cache: Path, suite: str, archives: Archives) -> ToolRoot:
         apt.forget()  # what a killed run downloaded may be of another day
         try:
             apt.update()
-            packages = apt.download(PACKAGES)
-            extract(packages, place)
+            fetched = apt.download(packages)
+            extract(fetched, place)
         finally:
             apt.forget()
         for name, target in _LINKS.items():
             link = place / name
             link.unlink(missing_ok=True)
             link.symlink_to(target)
-        write_text(place / "packages.json", json.dumps({p.name: p.version for p in packages}, indent=1))
-    made = find_toolroot(cache, suite)
+        write_text(place / "packages.json", json.dumps({p.name: p.version for p in fetched}, indent=1))
+    made = find_toolroot(cache, suite, packages)
     if made is None:
         raise InfrastructureError(f"{place} vanished while it was made")
     return made

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
 from kpatch_ci.model.status import Mode
 from kpatch_ci.model.workload import COUNTERS, MIGRATIONS
 from kpatch_ci.report.html import plots
+from kpatch_ci.report.html.guest import khz_of, megahertz, policy_cpus
 from kpatch_ci.report.html.scale import scale_of
 from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, ResidencyDoc
 from kpatch_ci.report.view import (
@@ -108,7 +108,7 @@ def panels(arch: ArchDoc, workload: str) -> list[Panel]:
     own = [*primaries(arch, workload), *cases(arch, workload)]
     paired = [c for c in own if is_paired(c)]
     changes = [pair_changes(c) for c in paired]
-    scale = scale_of((v for each in changes for v in each if v is not None), least=0.1, most=MOST_PERCENT)
+    scale = scale_of((v for each in changes for v in each if v is not None), least=0.1)
     found = [
         Panel(c.case, plots.seed_panel(each, c.seeds, scale, _said(c, each)))
         for c, each in zip(paired, changes, strict=True)
@@ -153,7 +153,7 @@ def pair_rows(arch: ArchDoc, workload: str) -> Iterator[tuple[str, str, str, str
 
 def frequency_bars(arch: ArchDoc, workload: str) -> list[Bars]:
     """Frequency residency by case and policy."""
-    policies, order = _policies(arch), _order(arch, workload)
+    policies, order = policy_cpus(arch), _order(arch, workload)
     return [_bars(r, policies.get(r.policy, ""), order) for r in arch.residencies if r.workload == workload]
 
 
@@ -178,41 +178,8 @@ def _bars(r: ResidencyDoc, cpus: str, order: Sequence[str]) -> Bars:
 
 def _order(arch: ArchDoc, workload: str) -> list[str]:
     mine = [r for r in arch.residencies if r.workload == workload]
-    return sorted({k for r in mine for k in (*r.baseline.shares, *r.patched.shares)}, key=_khz)
-
-
-def _khz(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
-
-
-def megahertz(khz: str) -> str:
-    """``1800000`` -> ``1800 MHz``."""
-    return f"{_khz(khz) / 1000:g} MHz"
+    return sorted({k for r in mine for k in (*r.baseline.shares, *r.patched.shares)}, key=khz_of)
 
 
 def _share(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
-
-
-def _policies(arch: ArchDoc) -> Mapping[str, str]:
-    """Policy's name -> its CPUs, as a guest said."""
-    found: dict[str, str] = {}
-    told: Any = next((b.facts["cpufreq"] for b in (arch.boot.baseline, arch.boot.patched) if "cpufreq" in b.facts), ())
-    for policy in told if isinstance(told, list) else ():
-        if isinstance(policy, dict) and {"policy", "related_cpus"} <= policy.keys():
-            found[f"policy{policy['policy']}"] = cpu_ranges(str(policy["related_cpus"]))
-    return found
-
-
-def cpu_ranges(cpus: str) -> str:
-    """``0 1 2 3 7`` -> ``0-3,7``; anything else as it is."""
-    words = cpus.split()
-    if not words or not all(w.isdecimal() for w in words):
-        return cpus
-    groups: list[list[int]] = []
-    for number in sorted(map(int, words)):
-        if groups and number == groups[-1][-1] + 1:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
-    return ",".join(str(g[0]) if len(g) == 1 else f"{g[0]}-{g[-1]}" for g in groups)

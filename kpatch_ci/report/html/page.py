@@ -23,6 +23,7 @@ from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import failures
 from kpatch_ci.report.html import figures, lists, plots
 from kpatch_ci.report.html.console import consoles, shown_boot
+from kpatch_ci.report.html.guest import cpu_lines
 from kpatch_ci.report.schema import Document
 
 TEMPLATE = "report.html.j2"
@@ -31,6 +32,7 @@ _FUNCTIONS = (
     view.mean, view.migration_rates, view.percent, view.primaries, view.probability, view.threshold, view.workloads,
     figures.counter_groups, figures.frequency_bars, figures.intervals, figures.legend, figures.pair_rows, figures.panels,
     figures.rates, lists.miss_lines, lists.proof_lines, lists.warning_lines, flatten, plots.verdict_class, shown_boot,
+    cpu_lines,
 )  # fmt: skip
 """What the templates call."""
 

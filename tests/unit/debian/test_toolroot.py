@@ -61,6 +61,16 @@ def test_a_tool_root_without_its_list_is_not_there(tmp_path: Path) -> None:
     assert find_toolroot(tmp_path, "forky") is None
 
 
+def test_other_packages_are_another_tool_root(tmp_path: Path) -> None:
+    place = toolroot_place(tmp_path, "trixie", ("browser",))
+    place.mkdir(parents=True)
+    (place / "packages.json").write_text(json.dumps({"browser": "1"}))
+    assert find_toolroot(tmp_path, "trixie") is None
+    found = find_toolroot(tmp_path, "trixie", ("browser",))
+    assert found is not None
+    assert found.path == place
+
+
 def test_the_fingerprint_changes_with_any_version(tmp_path: Path) -> None:
     place = toolroot_place(tmp_path, "trixie")
     place.mkdir(parents=True)

@@ -31,7 +31,7 @@ ATTACKS = (
     "javascript:alert(1)",
     "{{ 7 * 7 }}{% raw %}",
     "\u202egnp.\u2066\u200b\x07\x1b[31mred",
-    "]]><!-- <svg/onload=alert(1)>",
+    "]]><!-- --><svg/onload=alert(1)>",
     HOSTILE,
 )
 

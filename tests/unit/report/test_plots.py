@@ -13,7 +13,7 @@ from markupsafe import Markup
 from kpatch_ci.model.comparison import Comparison
 from kpatch_ci.model.status import Mode, Verdict
 from kpatch_ci.report.document import as_document
-from kpatch_ci.report.html import figures, plots
+from kpatch_ci.report.html import figures, guest, plots
 from kpatch_ci.report.html.scale import Scale, scale_of
 from kpatch_ci.report.schema import ArchDoc, ComparisonDoc
 from kpatch_ci.report.view import pair_changes
@@ -155,10 +155,24 @@ def test_samples_that_make_no_pairs_are_shown_by_arm() -> None:
 
 
 def test_a_policy_is_named_by_its_cpus() -> None:
-    assert figures.cpu_ranges("0 1 2 3 4 5") == "0-5"
-    assert figures.cpu_ranges("7") == "7"
-    assert figures.cpu_ranges("0 2 3 7") == "0,2-3,7"
-    assert figures.cpu_ranges("all <of> them") == "all <of> them"
+    assert guest.cpu_ranges("0 1 2 3 4 5") == "0-5"
+    assert guest.cpu_ranges("7") == "7"
+    assert guest.cpu_ranges("0 2 3 7") == "0,2-3,7"
+    assert guest.cpu_ranges("all <of> them") == "all <of> them"
+
+
+def test_cpus_are_told_by_cluster_and_by_frequency_domain() -> None:
+    arch = arch_of(comparison())
+    assert guest.cpu_lines(arch) == []
+    cpus = [{"cpu": n, "cluster": n // 6, "capacity": 446 if n < 6 else 1024} for n in range(8)]
+    domain = {"policy": 0, "related_cpus": "0 1 2 3 4 5", "frequencies": ["500000", "1800000"], "governor": "schedutil"}
+    arch.boot.baseline.facts.update(cpu=[*cpus, "junk", {}], cpufreq=[domain, {"policy": 6}])
+    assert guest.cpu_lines(arch) == [
+        "CPUs 0-5: cluster 0, capacity 446",
+        "CPUs 6-7: cluster 1, capacity 1024",
+        "CPUs 0-5: 500, 1800 MHz, schedutil",
+    ]
+    assert guest.policy_cpus(arch) == {"policy0": "0-5"}
 
 
 def test_counters_are_grouped_by_name_migrations_first() -> None:
