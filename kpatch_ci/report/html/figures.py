@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from kpatch_ci.model.status import Mode
 from kpatch_ci.model.workload import COUNTERS, MIGRATIONS
 from kpatch_ci.report.html import plots
 from kpatch_ci.report.html.guest import khz_of, megahertz, policy_cpus
 from kpatch_ci.report.html.scale import scale_of
 from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, ResidencyDoc
 from kpatch_ci.report.view import (
+    UNPAIRED,
     cases,
     change,
     counters,
@@ -28,7 +28,6 @@ from kpatch_ci.report.view import (
 
 MOST_PERCENT = 100.0
 """Where an axis of changes ends at the latest: a counter near 0 may change by thousands of percent."""
-UNPAIRED = (Mode.TCG, Mode.KVM)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoesca
 from markupsafe import Markup
 
 from kpatch_ci.model.result import RunResult
-from kpatch_ci.model.status import Mode
 from kpatch_ci.report import view
+from kpatch_ci.report.checks import check_line
 from kpatch_ci.report.clean import visible
 from kpatch_ci.report.diff import flatten
 from kpatch_ci.report.document import as_document
@@ -32,7 +32,7 @@ _FUNCTIONS = (
     view.mean, view.migration_rates, view.percent, view.primaries, view.probability, view.threshold, view.workloads,
     figures.counter_groups, figures.frequency_bars, figures.intervals, figures.legend, figures.pair_rows, figures.panels,
     figures.rates, lists.miss_lines, lists.proof_lines, lists.warning_lines, flatten, plots.verdict_class, shown_boot,
-    cpu_lines,
+    check_line, cpu_lines, figures.is_paired, lists.each_lines, lists.finding_lines, view.sample_count,
 )  # fmt: skip
 """What the templates call."""
 
@@ -47,7 +47,7 @@ def to_html(source: RunResult | Document, directory: Path | None = None) -> str:
         failures=failures(document),
         workload_names=view.workloads(arch for _, arch in view.every_arch(document)),
         consoles=consoles(document, directory),
-        mode_note=view.MODE_NOTES[Mode(document.mode)],
+        mode_notes=view.mode_notes(document),
         sign_note=view.SIGN_NOTE,
         policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'",
         style=Markup(style),  # noqa: S704 (our own files)

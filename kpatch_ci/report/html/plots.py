@@ -84,11 +84,11 @@ def seed_panel(changes: Sequence[float | None], seeds: Sequence[str], scale: Sca
 
 def sample_panel(baseline: Sequence[float], patched: Sequence[float], scale: Scale, said: str) -> Markup:
     """The samples of two arms that make no pairs, a row each; rings are the baseline's."""
-    parts = [_line("zero", LEFT, RIGHT, y, y) for y in (16, 40)]
-    parts += [_TEXT.format("tick left", 0, y, name) for y, name in ((20, "base"), (44, "patch"))]
-    for kind, y, values in (("ring", 16, baseline), ("dot", 40, patched)):
-        parts += [_DOT.format(kind, _round(LEFT + (RIGHT - LEFT) * scale.at(v) / 100), y, 3) for v in values]
-    return _svg("panel plain", 56, said, parts)
+    parts = [_line("grid", scale.at(t), scale.at(t), 0, 40) for t in scale.ticks() if t >= 0]
+    parts += [_TEXT.format("tick", _round(scale.at(t)), 54, f"{t:g}") for t in scale.ticks() if t >= 0]
+    for kind, y, values in (("ring", 10, baseline), ("dot", 30, patched)):
+        parts += [_DOT.format(kind, _round(scale.at(v)), y, 3) for v in values]
+    return _svg("panel plain", 58, said, parts)
 
 
 def stacked_bar(shares: Mapping[str, float], order: Sequence[str], said: str) -> Markup:

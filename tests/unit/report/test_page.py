@@ -14,14 +14,24 @@ from typing import Any
 
 import pytest
 
-from kpatch_ci.model.status import Verdict
+from kpatch_ci.model.status import Mode, Verdict
 from kpatch_ci.report.clean import visible
 from kpatch_ci.report.document import as_document, load_document, to_document
 from kpatch_ci.report.html.console import MAX_BYTES, MAX_LINES, consoles
 from kpatch_ci.report.html.page import to_html
 from kpatch_ci.report.schema import Document
 from kpatch_ci.report.write import write_reports
-from tests.fakes.results import HOSTILE, arch_result, arm_result, boot, boot_failed, comparison, everything, run_result
+from tests.fakes.results import (
+    HOSTILE,
+    arch_result,
+    arm_result,
+    boot,
+    boot_failed,
+    comparison,
+    everything,
+    not_bisectable,
+    run_result,
+)
 
 VOID = {"meta", "br", "input"}
 ATTACKS = (
@@ -112,7 +122,9 @@ def hostile(attack: str) -> Document:
             {"text": attack, "change_percent": 1.0, "workload": attack, "metric": attack, "case": attack, "arch": ""}
         ]
         series["variant"], series["notes"], series["arms"] = attack, attack, [attack, attack]
+        series["flags"] = series["chosen"] = [attack]
         for arch in series["arches"]:
+            arch["differing"] = {attack: [attack]}
             arch["config_changes"] = arch["new_complaints"] = arch["not_compiled"] = [attack]
             arch["boot"]["baseline"]["facts"]["cpufreq"] = [{"policy": attack, "related_cpus": attack}, attack]
             arch["build"]["patched"]["misses"] = [
@@ -192,6 +204,22 @@ def test_each_kind_of_result_has_a_page_with_its_verdict_first(name: str, arch: 
     assert headings[-1] == "To reproduce"
     badges = [e.text for e in read(page).elements if "badge" in e.attributes.get("class", "").split()]
     assert badges[0] == arch.status
+
+
+def test_builds_after_every_patch_and_findings_are_listed() -> None:
+    items = texts(to_html(run_result(("half-way", not_bisectable()))), "code")
+    assert "patch 1/3 `a: one`: builds" in items
+    assert "    kernel/a.c:7: warning: unused variable 'c' [-Wunused-variable] (in f)" in items
+    assert any(item.startswith("patch 2/3 `b: foo.c:3:") and item.endswith("failed: make: exit 2") for item in items)
+    assert "    kernel/a.c:9: error: 'x' undeclared" in items
+    assert "patch 2: error: no sign-off [NO_SIGN]" in items
+
+
+def test_unpaired_samples_are_not_called_pairs() -> None:
+    unpaired = comparison(case="all", primary=True, mode=Mode.KVM, patched=(0.9, 1.8))
+    captions = texts(to_html(run_result(("s", arch_result(comparisons=(unpaired,))))), "figcaption")
+    assert captions[1] == "time (s): 3 and 2 runs, rings baseline, dots patched"
+    assert not [c for c in captions if "pair" in c]
 
 
 def test_every_link_leads_somewhere_and_every_id_is_one() -> None:

@@ -151,6 +151,7 @@ def test_samples_that_make_no_pairs_are_shown_by_arm() -> None:
     [panel] = figures.panels(arch, "hackbench")
     assert len(by_class(panel.picture, "ring")) == 3
     assert len(by_class(panel.picture, "dot")) == 2
+    assert [d.get("cx") for d in by_class(panel.picture, "dot")] == ["35.63%", "64.37%"], "on an axis that begins at 0"
     assert list(figures.pair_rows(arch, "hackbench"))[2] == ("all", "-", "3.000", "-", "-")
 
 
