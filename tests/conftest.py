@@ -44,6 +44,8 @@ def guard(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, block
     if not request.path.is_relative_to(UNIT):
         return
     monkeypatch.setenv("PATH", f"{blockers}:{os.environ['PATH']}")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)  # nobody's name, nobody's settings
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     real_popen = subprocess.Popen.__init__
 
     def popen(self: Any, args: Any, *rest: Any, **options: Any) -> None:

@@ -62,7 +62,7 @@ def test_the_same_mails_on_the_same_tree_are_the_same_commits(lab: Lab) -> None:
 
 def test_they_stand_on_the_trees_own_commit_and_a_branch_names_the_last(lab: Lab) -> None:
     one, tree = two(lab)
-    base = str(lab.repo.git.commit_tree(tree.tree_id, "-m", "base"))
+    base = lab.commit(DARK, "base")
     made = committed(lab, one, replace(tree, commit=base), "lamps/tested")
     assert log(lab, made.commits[0], "%P") == base
     assert str(lab.repo.git.rev_parse("refs/heads/lamps/tested")) == made.commits[1]
