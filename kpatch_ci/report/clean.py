@@ -36,12 +36,12 @@ def safe_json(text: str) -> str:
 def visible(text: str) -> str:
     """For a page: without escape sequences; controls, and what turns or hides its neighbours (bidi, zero width), spelled out.
 
-    ``\\u202e`` stands for U+202E, so nobody reads a text in another order than the compiler or the kernel did.
+    ``<U+202E>``, as in the other reports, so nobody reads a text in another order than the compiler or the kernel did.
     """
     text = _ESCAPE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     if text.isprintable():
         return text
-    return "".join(c if c in "\n\t" or c.isprintable() else ascii(c)[1:-1] for c in text)
+    return "".join(c if c in "\n\t" or c.isprintable() else f"<U+{ord(c):04X}>" for c in text)
 
 
 def one_line(text: str) -> str:

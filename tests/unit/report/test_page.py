@@ -171,7 +171,7 @@ def test_controls_and_bidi_marks_are_spelled_out(attack: str) -> None:
 
 
 def test_visible_spells_out_what_has_no_glyph() -> None:
-    assert visible("a\u202eb\u200b\x07\x1b[31mc\x1b[0m\td\r\ne") == "a\\u202eb\\u200b\\x07c\td\ne"
+    assert visible("a\u202eb\u200b\x07\x1b[31mc\x1b[0m\td\r\ne") == "a<U+202E>b<U+200B><U+0007>c\td\ne"
     assert visible("caf\u00e9 \u2192 \u6f22") == "caf\u00e9 \u2192 \u6f22"
 
 
@@ -270,7 +270,7 @@ def test_the_console_is_on_the_page_once_escaped_and_the_script_searches_it(tmp_
     console_of(tmp_path, b"[    0.1] <b>Linux</b> \xff\x1b[1mversion\r\n[    0.2] \xe2\x80\xaeboot\n")
     page = (tmp_path / "out" / "report.html").read_text()
     [found] = [e for e in read(page).elements if e.tag == "pre" and "console" not in e.text and "Linux" in e.text]
-    assert found.text == "[    0.1] <b>Linux</b> \ufffdversion\n[    0.2] \\u202eboot"
+    assert found.text == "[    0.1] <b>Linux</b> \ufffdversion\n[    0.2] <U+202E>boot"
     [field_] = [e for e in read(page).elements if e.tag == "input"]
     assert field_.attributes["type"] == "search"
     anchors = [e.attributes["href"] for e in read(page).elements if e.attributes.get("href", "").startswith("#console")]
