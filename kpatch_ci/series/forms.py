@@ -108,12 +108,13 @@ def shows_headers(data: bytes) -> bool:
 
 def _read_headers(source: Source) -> list[Letter]:
     lines = split_lines(source.data)
-    return [
+    letters = [
         _found(source, found.subject, found.sender, lines[found.start : found.end], found.start).with_words(
             date=found.date, message_id=found.message_id, answers=found.answers
         )
         for found in find_mails([decode(line).rstrip("\r\n") for line in lines])
     ]
+    return letters or _read_bare(source)  # header lines without an empty line below them are words above a diff
 
 
 def _found(source: Source, subject: str, sender: str, body: list[bytes], start: int) -> Letter:

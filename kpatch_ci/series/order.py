@@ -101,7 +101,8 @@ def _offered(
             where=covers[0].where,
             expected="the patches that it announces",
         )
-    raise NoDiffError("no diff in it", where=drafts[0].where, expected=DIFF_EXPECTED)
+    where = drafts[0].where if drafts else None
+    raise NoDiffError("no diff in it", where=where, expected=DIFF_EXPECTED)
 
 
 def _no_diff(draft: Draft) -> UserError:

@@ -148,3 +148,10 @@ def test_a_subject_in_the_body_does_not_take_a_patch_out_of_its_series(tmp_path:
     assert [patch.prefix for patch in patches] == ["[PATCH v2 1/2]", "[PATCH v2 2/2]"]
     assert [patch.diff for patch in patches] == [diff_of("l1"), diff_of("l2")]
     assert (account.left_out, account.notes, account.revision) == ((), (), 2)
+
+
+def test_header_lines_right_above_a_diff_are_words_above_it(tmp_path: Path) -> None:
+    (tmp_path / "glow.txt").write_bytes(b"some words\nFrom: Ada <ada@lamps.example>\nSubject: lamp: Glow\n" + diff_of())
+    (patch,), _ = read_series([tmp_path / "glow.txt"])
+    assert (patch.subject, patch.diff) == ("glow", diff_of())
+    assert "Subject: lamp: Glow" in patch.message
