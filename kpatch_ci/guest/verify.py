@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ def differences(facts: Mapping[str, Any], machine: Machine, release: str, module
     seen = {entry["cpu"]: entry for entry in facts.get("cpu", ())}
     if machine.arch in CAPACITY_ARCHES:
         for cluster in machine.clusters:
-            found += _cluster_differences(seen, cluster)
+            found += _cluster_differences(seen, cluster, shown=_shows_clusters(release))
     found += _clock_differences(facts, machine)
     found += _frequency_differences(facts, machine)
     found += switch_cost_differences(facts, machine)
@@ -46,7 +47,12 @@ def _memory_differences(facts: Mapping[str, Any], machine: Machine) -> list[str]
     return [f"memory: {mib} MiB, the machine file says {machine.memory_mib}"]
 
 
-def _cluster_differences(seen: Mapping[int, Mapping[str, Any]], cluster: Cluster) -> list[str]:
+def _shows_clusters(release: str) -> bool:
+    """Whether a kernel tells user space of clusters: since 5.16 (cluster_cpus_list, commit c5e22feffdd7)."""
+    return tuple(int(part) for part in re.findall(r"\d+", release)[:2]) >= (5, 16)
+
+
+def _cluster_differences(seen: Mapping[int, Mapping[str, Any]], cluster: Cluster, *, shown: bool) -> list[str]:
     found = []
     wanted = format_cpus(cluster.cpus)
     for cpu in cluster.cpus:
@@ -54,7 +60,7 @@ def _cluster_differences(seen: Mapping[int, Mapping[str, Any]], cluster: Cluster
         if entry is None:
             found.append(f"CPU {cpu}: not there")
             continue
-        if entry.get("cluster_cpus") != wanted:
+        if shown and entry.get("cluster_cpus") != wanted:
             found.append(f"cluster of CPU {cpu}: {entry.get('cluster_cpus')}, the machine file says {wanted}")
         if cluster.capacity is not None and entry.get("capacity") != cluster.capacity:
             found.append(f"capacity of CPU {cpu}: {entry.get('capacity')}, the machine file says {cluster.capacity}")

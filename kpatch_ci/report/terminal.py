@@ -79,6 +79,12 @@ def _why_inconclusive(figures: Iterable[ComparisonDoc]) -> str:
     return "the change's interval reaches beyond the threshold; report.txt has each" if reasons else ""
 
 
+def _measured(arch: ArchDoc) -> list[ComparisonDoc]:
+    """Its primary figures; none where all were skipped, for then something stopped it before."""
+    found = primaries(arch)
+    return found if any(c.verdict is not Verdict.SKIPPED for c in found) else []
+
+
 def _label_width(pairs: list[tuple[str, ArchDoc]]) -> int:
     return (
         max((len(line) for n, _ in pairs for line in _name(n).plain.splitlines()), default=0)
@@ -103,8 +109,8 @@ def _by_column(pairs: list[tuple[str, ArchDoc]], names: list[str]) -> Table:
         table.add_column("verdict")
     for series, arch in pairs:
         cells = [_cell(arch, name) for name in names] or [_status(series, arch)]
-        if not primaries(arch):
-            cells[0] = _status(series, arch)
+        if not _measured(arch):
+            cells = [_status(series, arch), *(Text("-", "dim") for _ in cells[1:])]
         table.add_row(_name(series), Text(arch.arch), *cells)
     return table
 
@@ -116,10 +122,10 @@ def _by_row(pairs: list[tuple[str, ArchDoc]]) -> Table:
     table.add_column("verdict", min_width=CELL)
     for series, arch in pairs:
         head = (_name(series), Text(arch.arch))
-        for c in primaries(arch):
+        for c in _measured(arch):
             table.add_row(*head, Text(one_line(c.workload)), _change(c), Text(c.verdict, _style(c.verdict)))
             head = (Text(""), Text(""))
-        if not primaries(arch):
+        if not _measured(arch):
             table.add_row(*head, Text(""), Text(""), _status(series, arch))
     return table
 
@@ -148,7 +154,7 @@ def _stopped(series: str, arch: ArchDoc) -> tuple[str, str]:
     """The first stage that went wrong and why; empty where all went well or a figure tells it all. A skipped one has its reason."""
     if arch.status is Status.SKIPPED:
         return "skipped", one_line(arch.reason)
-    found = [f for f in arch_failures(series, arch) if f.stage != "verdict" or not primaries(arch)]
+    found = [f for f in arch_failures(series, arch) if f.stage != "verdict" or not _measured(arch)]
     return (found[0].stage, one_line(found[0].reason)) if arch.status in BAD and found else ("", "")
 
 

@@ -34,7 +34,7 @@ REPORTS: Mapping[str, Report] = {
     "report.html": to_html,
     "result.json": to_json,
 }
-"""File name -> writer. result.json comes last: where it is, the others are."""
+"""File name -> writer. result.json comes last: where it is, the others are, unless a writer is broken."""
 
 WITH_LOGS: Mapping[str, Callable[[Document, Path], str]] = {"report.html": to_html}
 """Those that also show logs, where the run's directory has them."""
@@ -54,9 +54,20 @@ def write_reports(result: RunResult, output: Path) -> Document:
 
 
 def write_document(document: Document, output: Path, names: tuple[str, ...] = tuple(REPORTS)) -> None:
-    """Write the reports called ``names`` from ``document``, and the logs that lie in ``output``."""
+    """Write the reports called ``names`` from ``document``, and the logs that lie in ``output``.
+
+    A writer that fails (a bug) does not cost the other reports: they are written before its error goes on.
+    """
+    bug: Exception | None = None
     for name in names:
-        write_text(output / name, render(name, document, output))
+        try:
+            text = render(name, document, output)
+        except Exception as error:
+            bug = bug or error
+        else:
+            write_text(output / name, text)
+    if bug is not None:
+        raise bug
 
 
 def _carry(source: Path, target: Path) -> bool:

@@ -62,9 +62,11 @@ def words(patch: Patch) -> tuple[str, str, str, str, str]:
 def test_every_patch_is_read_with_the_words_that_git_reads(linux: Corpus, series: str, tmp_path: Path) -> None:
     """Other than git we read a DEP-3 Description, so a patch without a From is left out of the comparison."""
     wanted = named(linux, series)
-    with lzma.open(linux.patches) as packed, tarfile.open(fileobj=packed) as archive:
-        archive.extractall(tmp_path / "package", filter="data")
-    patches, account = read_series([tmp_path / "package" / Path(series).parent])
+    package = tmp_path / "package"
+    package.mkdir()
+    unpacked = run(["tar", "-C", package, "-xJf", linux.patches], timeout=60)  # Debian 12's tarfile knows no filter
+    assert unpacked.ok, unpacked.output
+    patches, account = read_series([package / Path(series).parent])
     assert len(patches) == len(wanted) > 70
     assert account.notes == ()
     assert [one for one in account.left_out if one.reason != "not named in the series file"] == []

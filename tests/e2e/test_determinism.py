@@ -14,7 +14,7 @@ def test_every_workload_repeats_on_both_architectures_under_load(kpatch_ci: Comm
     done = kpatch_ci("verify-determinism", "--repeats", "4", "--load", "--json")
     result = done.result
     assert {(c["arch"], c["workload"]) for c in result["cases"]} == {
-        (arch, workload) for arch in ("arm64", "x86_64") for workload in ("dd", "hackbench", "dbench")
+        (arch, workload) for arch in ("arm64", "x86_64") for workload in ("dd", "dd-dsync", "hackbench", "dbench")
     }
     assert [c for c in result["cases"] if not c["identical"]] == []
     assert [b for b in result["boots"] if not b["identical"]] == []

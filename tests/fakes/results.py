@@ -186,8 +186,18 @@ def boot_failed(arch: str = "arm64") -> ArchResult:
         2, "patched", arch, status=Status.FAILED, reason="kernel panic", log_tail="Kernel panic - not syncing: Oops"
     )
     bad = arm_result("patched", arch, boots=(boot(1, "patched", arch), panic), replicates=())
+    nothing = {
+        "seeds": (),
+        "baseline": (),
+        "patched": (),
+        "change_percent": None,
+        "ci_percent": None,
+        "ci_method": "none",
+    }
+    skipped = {"p_value": None, "p_adjusted": None, "verdict": Verdict.SKIPPED, "reason": "no pair of runs to compare"}
+    unmeasured = tuple(replace(c, **nothing, **skipped) for c in comparisons())  # type: ignore[arg-type]
     return arch_result(
-        arch, patched=bad, comparisons=(), status=Status.FAILED, reason="the patched kernel does not boot"
+        arch, patched=bad, comparisons=unmeasured, status=Status.FAILED, reason="the patched kernel does not boot"
     )
 
 

@@ -7,6 +7,7 @@ Colours are classes and ``currentColor`` (style.css knows light and dark). Each 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from markupsafe import Markup
 
@@ -149,7 +150,7 @@ def _boots(seeds: Sequence[str], width: float) -> list[Markup]:
     boots = [seed.partition(".")[0] for seed in seeds]
     firsts = [i for i, boot in enumerate(boots) if i == 0 or boots[i - 1] != boot]
     parts = []
-    for n, (first, end) in enumerate(zip(firsts, [*firsts[1:], len(boots)], strict=True)):
+    for n, (first, end) in enumerate(pairwise([*firsts, len(boots)])):
         x, size = LEFT + width * first, width * (end - first)
         if n % 2 == 0:
             parts.append(_RECT.format("ground", _round(x), _round(size), 0, PANEL))

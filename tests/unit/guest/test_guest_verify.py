@@ -79,6 +79,14 @@ def test_a_wrong_cluster_is_named_for_each_cpu() -> None:
     )
 
 
+def test_kernels_before_5_16_say_nothing_of_clusters_and_are_held_to_the_rest() -> None:
+    facts = {**arm_facts(), "release": "5.10.262"}
+    facts["cpu"] = [{"cpu": n, "capacity": 446 if n < 6 else 1000} for n in range(8)]
+    found = differences(facts, ARM, "5.10.262", [])
+    assert found == tuple(f"capacity of CPU {n}: 1000, the machine file says 1024" for n in (6, 7))
+    assert "cluster of CPU 0: None" in differences({**facts, "release": "5.16.1"}, ARM, "5.16.1", [])[0]
+
+
 def test_a_cpu_that_is_not_there_is_named() -> None:
     facts = arm_facts()
     del facts["cpu"][7]

@@ -32,7 +32,7 @@ def test_a_run_is_identical_to_itself_even_with_missing_samples() -> None:
     assert diff.identical
     assert diff.comparable
     assert diff_text(diff) == f"{len(diff.rows)} of {len(diff.rows)} comparisons are identical, sample by sample.\n"
-    assert len(diff.rows) == 13
+    assert len(diff.rows) == 17
 
 
 def test_other_samples_are_told_with_their_means_and_verdicts() -> None:
