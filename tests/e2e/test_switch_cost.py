@@ -57,7 +57,7 @@ def _ping_pong(session: Session, machine: Machine, logs: Path) -> tuple[int, int
 @pytest.mark.parametrize("name", ["arm64-6+2-switchcost", "x86_64-8-switchcost"])
 def test_a_switch_takes_as_much_longer_as_the_machine_file_says(name: str, tmp_path: Path) -> None:
     costly = load_machine(PROJECT / "qemu" / f"{name}.yaml")
-    config = load_config(PROJECT / "pipeline.yaml", Selection(arches=(costly.arch,)))
+    config = load_config(PROJECT / "pipeline.yaml", Selection(arches=(costly.arch,), profile="fixed"))
     session = open_session(config, jobs=2, logs=tmp_path, say=print)
     plain, _, facts = _ping_pong(session, config.machines[0], tmp_path)
     assert "switch_cost" not in facts
