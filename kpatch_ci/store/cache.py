@@ -17,6 +17,9 @@ from kpatch_ci.store.atomic import disk_errors
 
 log = logging.getLogger(__name__)
 
+_held: set[Path] = set()
+"""What threads of this process have locked."""
+
 
 def cache_root() -> Path:
     """KPATCH_CI_CACHE, else XDG_CACHE_HOME/kpatch-ci, else ~/.cache/kpatch-ci."""
@@ -37,9 +40,14 @@ def locked(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            log.info("waiting for another kpatch-ci that is at work on %s", path.name)
+            if path not in _held:  # one of our own threads needs no announcement
+                log.info("waiting for another kpatch-ci that is at work on %s", path.name)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        _held.add(path)
+        try:
+            yield
+        finally:
+            _held.discard(path)
     finally:
         os.close(descriptor)
 

@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -87,3 +89,20 @@ def test_a_written_file_can_be_read_by_others(tmp_path: Path) -> None:
     write_text(tmp_path / "report.txt", "grün")
     assert (tmp_path / "report.txt").read_bytes() == "grün".encode()
     assert (tmp_path / "report.txt").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_thread_of_our_own_is_waited_for_without_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    order: list[str] = []
+
+    def second() -> None:
+        with locked(tmp_path / "x"):
+            order.append("second")
+
+    with caplog.at_level("INFO"), locked(tmp_path / "x"):
+        thread = threading.Thread(target=second)
+        thread.start()
+        time.sleep(0.2)
+        order.append("first")
+    thread.join(5)
+    assert order == ["first", "second"]
+    assert caplog.messages == []
