@@ -40,7 +40,7 @@ def scale_of(values: Iterable[float], least: float = 0.0, most: float = math.inf
     there = [v for v in values if math.isfinite(v)]
     low = max(min([0.0, -least, *there]), -most)
     high = min(max([0.0, least, *there]), most)
-    room = MARGIN * (high - low) or 1.0
+    room = MARGIN * (high - low) or 1.25  # nothing but 0: ticks at 1 with room for their labels
     return Scale(low - room, high + room)
 
 

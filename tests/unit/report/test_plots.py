@@ -43,8 +43,8 @@ def by_class(picture: Markup, name: str) -> list[ET.Element]:
         ([-5.0, 5.0], 0.0, 1e9, -5.8, 5.8),
         ([0.1], 1.0, 1e9, -1.16, 1.16),
         ([4000.0, -3.0], 0.0, 100.0, -11.24, 108.24),
-        ([], 0.0, 1e9, -1.0, 1.0),
-        ([float("nan")], 0.0, 1e9, -1.0, 1.0),
+        ([], 0.0, 1e9, -1.25, 1.25),
+        ([float("nan")], 0.0, 1e9, -1.25, 1.25),
     ],
 )
 def test_an_axis_holds_its_values_zero_and_the_threshold(
