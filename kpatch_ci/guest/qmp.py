@@ -46,28 +46,20 @@ def uses_kvm(channel: socket.socket, *, check: Check) -> bool | str:
 
 
 async def _uses_kvm(channel: socket.socket, check: Check) -> bool | str:
-    logging.getLogger("qemu.qmp").setLevel(logging.CRITICAL)
-    client = QMPClient()
-    try:
+    async def ask(client: QMPClient) -> bool | str:
         reason = await _checked(client.connect(channel), check)
         if reason:
             return reason
         told: Any = await _command(client, "query-kvm", {})
         return bool(told["enabled"])
-    except (QMPError, AssertionError) as error:
-        reason = await _last_word(check)
-        if reason:
-            return reason
-        raise InfrastructureError(f"QEMU's monitor does not answer: {error}") from error
-    finally:
-        await _disconnect(client)
+
+    return await _with_monitor(ask, check)
 
 
 async def _save_when_paused(channel: socket.socket, uri: str, check: Check, ready: Check) -> str | None:
-    logging.getLogger("qemu.qmp").setLevel(logging.CRITICAL)  # it logs what it raises as well
-    client = QMPClient()
     listener = EventListener((_PAUSED, "SHUTDOWN", "MIGRATION"))
-    try:
+
+    async def save(client: QMPClient) -> str | None:
         with client.listen(listener):  # from the start: the guest may pause as soon as the monitor is there
             reason = await _checked(client.connect(channel), check)
             reason = reason or await _until_paused(listener, check) or ready()
@@ -75,6 +67,16 @@ async def _save_when_paused(channel: socket.socket, uri: str, check: Check, read
                 await _save(client, listener, uri, check)
                 await _in_time(client.execute("quit"), COMMAND_TIMEOUT, "quit")
             return reason
+
+    return await _with_monitor(save, check)
+
+
+async def _with_monitor(use: Callable[[QMPClient], Awaitable[T]], check: Check) -> T | str:
+    """The result of ``use``, or what ``check`` says once QEMU has hung up. Raises InfrastructureError where it says nothing."""
+    logging.getLogger("qemu.qmp").setLevel(logging.CRITICAL)  # it logs what it raises as well
+    client = QMPClient()
+    try:
+        return await use(client)
     except (QMPError, AssertionError) as error:  # it asserts that nobody hangs up right after the greeting
         reason = await _last_word(check)
         if reason:
