@@ -14,17 +14,8 @@ from typing import IO
 import git
 
 from kpatch_ci.model.errors import InfrastructureError, UserError
+from kpatch_ci.store.gitenv import ISOLATED
 
-ISOLATED = {
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_CONFIG_SYSTEM": "/dev/null",
-    # Repositories of other users are read too (a bind mount in a CI container): objects only, no hook ever runs.
-    "GIT_CONFIG_COUNT": "1",
-    "GIT_CONFIG_KEY_0": "safe.directory",
-    "GIT_CONFIG_VALUE_0": "*",
-    "LC_ALL": "C",
-    "GIT_TERMINAL_PROMPT": "0",
-}
 _WHEN = "@0 +0000"
 _WHO = "kpatch-ci <kpatch-ci@localhost> 0 +0000"
 IDENTITY = {

@@ -21,13 +21,14 @@ import git
 
 from kpatch_ci.debian.apt import AptRoot, Archives, Package, extract
 from kpatch_ci.debian.toolroot import ToolRoot
-from kpatch_ci.kernel.git import IDENTITY, ISOLATED, git_errors, import_tar, kernel_release, make_bare, open_repo
+from kpatch_ci.kernel.git import IDENTITY, git_errors, import_tar, kernel_release, make_bare, open_repo
 from kpatch_ci.model.build import Tree
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.errors import InfrastructureError, UserError
 from kpatch_ci.process import PIPE, Process
 from kpatch_ci.store.atomic import write_text
 from kpatch_ci.store.cache import locked
+from kpatch_ci.store.gitenv import ISOLATED
 
 SUITES = {"5.10": "bullseye", "6.1": "bookworm", "6.12": "trixie"}
 """Debian release that carries a kernel version as its own; others are looked for in NEWER."""

@@ -15,6 +15,7 @@ import git
 
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.series.splice import splice
+from kpatch_ci.store.gitenv import ALONE
 
 TIMEOUT = 120.0
 """Seconds that one git command may take."""
@@ -221,14 +222,10 @@ def _environment(git_dir: Path, scratch: Path) -> dict[str, str]:
         "GIT_DIR": str(git_dir),
         "GIT_WORK_TREE": str(scratch),
         "GIT_INDEX_FILE": str(scratch / "index"),
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_SYSTEM": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
+        **ALONE,
         "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_TERMINAL_PROMPT": "0",
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_CONFIG_COUNT": "0",
         "GIT_CONFIG_PARAMETERS": "",
         "GIT_TRACE": "0",
-        "LC_ALL": "C",
     }

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import replace
 from email.utils import format_datetime
 from itertools import pairwise
@@ -16,6 +15,7 @@ from kpatch_ci.model.errors import InfrastructureError, UserError
 from kpatch_ci.model.series import Intake, LeftOut, Patch
 from kpatch_ci.series.diff import find_diff
 from kpatch_ci.series.letter import split_lines
+from kpatch_ci.store.gitenv import ISOLATED
 
 TIMEOUT = 120.0
 """Seconds that one git command may take."""
@@ -129,16 +129,10 @@ def _git_bytes(repo: git.Repo, *words: str) -> tuple[int, bytes]:
 
 def _environment() -> dict[str, str]:
     return {
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_SYSTEM": os.devnull,
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": "safe.directory",
-        "GIT_CONFIG_VALUE_0": "*",
+        **ISOLATED,
         "GIT_ATTR_NOSYSTEM": "1",
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_EXTERNAL_DIFF": "",
         "GIT_DIFF_OPTS": "",
-        "GIT_TERMINAL_PROMPT": "0",
         "GIT_NO_LAZY_FETCH": "1",
-        "LC_ALL": "C",
     }

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import git
 
 from kpatch_ci.series.draft import Account, Draft
+from kpatch_ci.store.gitenv import ALONE
 
 TIMEOUT = 60.0
 """Seconds that git may take for the patch ids of one diff."""
@@ -42,7 +43,7 @@ def patch_id(diff: bytes) -> str:
         stream.write(diff)
         stream.seek(0)
         command = git.Git(tempfile.gettempdir())
-        command.update_environment(GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_SYSTEM=os.devnull, GIT_DIR=os.devnull)
+        command.update_environment(**ALONE, GIT_DIR=os.devnull)
         said = command.execute(
             ["git", "patch-id", "--stable"], istream=stream, with_exceptions=False, kill_after_timeout=TIMEOUT
         )

@@ -19,11 +19,12 @@ from kpatch_ci.config.load import Selection, load_config
 from kpatch_ci.kernel.build import Builder, BuildRequest
 from kpatch_ci.kernel.chain import open_chain
 from kpatch_ci.kernel.diagnostics import objects_compiled
-from kpatch_ci.kernel.git import ISOLATED, open_repo
+from kpatch_ci.kernel.git import open_repo
 from kpatch_ci.kernel.kconfig import read_fragments
 from kpatch_ci.model.arch import ARCHES
 from kpatch_ci.model.build import Tree
 from kpatch_ci.pipeline.session import open_session
+from kpatch_ci.store.gitenv import ISOLATED
 
 PROJECT = Path(__file__).resolve().parents[2]
 

@@ -16,10 +16,11 @@ import git
 
 from kpatch_ci.debian.apt import AptRoot, Archives, SourcePackage, extract
 from kpatch_ci.debian.toolroot import ToolRoot
-from kpatch_ci.kernel.git import ISOLATED, import_tar, make_bare
+from kpatch_ci.kernel.git import import_tar, make_bare
 from kpatch_ci.process import PIPE, Process, run
 from kpatch_ci.store.atomic import write_text
 from kpatch_ci.store.cache import locked
+from kpatch_ci.store.gitenv import ISOLATED
 
 SUITE = "bookworm"
 LAYOUT = 1

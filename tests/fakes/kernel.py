@@ -9,8 +9,9 @@ from pathlib import Path
 
 import git
 
-from kpatch_ci.kernel.git import IDENTITY, ISOLATED, make_bare
+from kpatch_ci.kernel.git import IDENTITY, make_bare
 from kpatch_ci.model.build import Tree
+from kpatch_ci.store.gitenv import ISOLATED
 
 MAKEFILE = """\
 VERSION = 6
