@@ -38,3 +38,11 @@ class Comparison:
     """Why the verdict is what it is, in one sentence."""
     boot_variance_share: float | None = None
     """Share (0..1) of the paired differences' variance that lies between boots; None where it cannot be estimated."""
+    spread_between_percent: float | None = None
+    """Standard deviation of the paired effects between boots; None where it cannot be estimated, as with one run a boot."""
+    spread_within_percent: float | None = None
+    """The same between the runs of one boot."""
+    units: int | None = None
+    """Independent units that the test is over: boots, each with the mean of its runs. None where it is not of pairs."""
+    mde_percent: float | None = None
+    """Minimum detectable effect: the smallest true change that a comparison like this one finds in four of five (docs/statistics.md)."""

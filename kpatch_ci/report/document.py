@@ -185,7 +185,10 @@ def _replicates(arm: ArmResult | None) -> Json:
 
 def _comparison(c: Comparison) -> Json:
     ci = None if c.ci_percent is None or not all(map(math.isfinite, c.ci_percent)) else list(c.ci_percent)
-    figures = "baseline patched change_percent p_value p_adjusted boot_variance_share"
+    figures = (
+        "baseline patched change_percent p_value p_adjusted boot_variance_share"
+        " spread_between_percent spread_within_percent units mde_percent"
+    )
     return {
         **_fields(c, "workload case metric unit better mode ci_method verdict primary reason"),
         **_fields(c, figures),

@@ -214,6 +214,10 @@ class ComparisonDoc(Part):
     primary: bool = False
     reason: str = ""
     boot_variance_share: Number | None = None
+    spread_between_percent: Number | None = None
+    spread_within_percent: Number | None = None
+    units: int | None = None
+    mde_percent: Number | None = None
 
 
 class FrequencyTimesDoc(Part):
