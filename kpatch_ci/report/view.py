@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
 
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import CONTEXT_SWITCHES, COUNTERS, MIGRATIONS
@@ -107,14 +108,21 @@ def _own(arch: ArchDoc, comparison: ComparisonDoc) -> bool:
 def pair_changes(comparison: ComparisonDoc) -> list[float | None]:
     """Each pair's change in percent, positive where patched is better; None where a value is missing.
 
-    Of the baseline's value, or, where any value is 0, of the larger arm's mean, as the tests have it (docs/statistics.md).
+    Of the baseline's value, or, where any value is 0, of the larger arm, as the tests have it (docs/statistics.md).
     """
     sign = 1 if comparison.better == "higher" else -1
     pairs = list(zip(comparison.baseline, comparison.patched, strict=True))
     whole = [v for pair in pairs for v in pair if v is not None]
-    larger = max(mean(comparison.baseline) or 0.0, mean(comparison.patched) or 0.0) or 1.0
+    arms = ([v for v in values if v is not None] for values in (comparison.baseline, comparison.patched))
+    larger = max(map(_typical, arms)) or max(whole, default=0.0) or 1.0
     ratios = bool(whole) and min(whole) > 0
     return [None if b is None or p is None else sign * 100 * (p - b) / (b if ratios else larger) for b, p in pairs]
+
+
+def _typical(values: Sequence[float]) -> float:
+    """The median of all averages of two: what differences are in percent of."""
+    averages = [(a + b) / 2 for i, a in enumerate(values) for b in values[: i + 1]]
+    return median(averages) if averages else 0.0
 
 
 def threshold(document: Document, workload: str) -> float | None:

@@ -16,13 +16,14 @@ from kpatch_ci.model.comparison import Comparison
 from kpatch_ci.model.status import Mode, Status, Verdict
 from kpatch_ci.model.workload import CONTEXT_SWITCHES, COUNTERS, MIGRATIONS, Metric, Seed, WorkloadPlan
 from kpatch_ci.stats import unpaired
+from kpatch_ci.stats.detect import mde_percent
 from kpatch_ci.stats.floor import Floor, migration_floor
 from kpatch_ci.stats.groups import Groups, make_groups, over_cases
 from kpatch_ci.stats.holm import holm
 from kpatch_ci.stats.paired import Estimate, estimate, from_log_ratios
 from kpatch_ci.stats.pairs import PATCHED, Dropped, Pairs, Replicates, describe, make_pairs, seeds_of
-from kpatch_ci.stats.signflip import Floats
-from kpatch_ci.stats.variance import boot_variance_share
+from kpatch_ci.stats.signedrank import Floats
+from kpatch_ci.stats.variance import Components, components
 from kpatch_ci.stats.verdict import Thresholds, decide
 
 ALL_CASES = "all"
@@ -106,16 +107,17 @@ class _Table:
         """The primary figure."""
         each = [make_pairs(self.plan.name, case.label, metric, self.seeds, self.arms) for case in self.plan.cases]
         together, effects = _over_cases(each, metric, self.seeds)
-        return self._draft(
-            together, metric, lambda: from_log_ratios(effects, metric.better, self.thresholds.confidence)
-        )
+        boots = [seed.boot for seed in together.values]
+        confidence = self.thresholds.confidence
+        return self._draft(together, metric, lambda: from_log_ratios(effects, metric.better, confidence, boots))
 
     def pairs(self, case: str, metric: Metric) -> _Draft:
         """One metric of one case."""
         pairs = make_pairs(self.plan.name, case, metric, self.seeds, self.arms)
         baseline, patched = ([v[i] for v in pairs.values.values()] for i in (0, 1))
+        boots = [seed.boot for seed in pairs.values]
         confidence = self.thresholds.confidence
-        made = self._draft(pairs, metric, lambda: estimate(baseline, patched, metric.better, confidence))
+        made = self._draft(pairs, metric, lambda: estimate(baseline, patched, metric.better, confidence, boots))
         return self._floored(made, metric, pairs.values)
 
     def whole(self, metric: Metric) -> _Draft:
@@ -194,6 +196,7 @@ def _draft(
         return _Draft(replace(blank, verdict=verdict, reason=reason), None, threshold, family, dropped)
     found = guess()
     seeds = tuple(pairs.values)
+    spread = Components() if found.arms else components(found.pairs, [s.boot for s in seeds])
     comparison = replace(
         blank,
         mode=next(iter(pairs.modes)),
@@ -204,7 +207,10 @@ def _draft(
         ci_percent=found.ci_percent,
         ci_method=found.ci_method,
         p_value=found.p_value,
-        boot_variance_share=None if found.arms else boot_variance_share(found.effects, [s.boot for s in seeds]),
+        units=None if found.arms else found.n,
+        boot_variance_share=spread.share,
+        spread_between_percent=spread.spreads_percent[0],
+        spread_within_percent=spread.spreads_percent[1],
     )
     return _Draft(comparison, found, threshold, family, dropped)
 
@@ -236,7 +242,9 @@ def _finish(drafts: Sequence[_Draft], thresholds: Thresholds) -> list[Comparison
 
 
 def _decided(draft: _Draft, p_adjusted: float, thresholds: Thresholds, tests: int) -> Comparison:
-    assert draft.estimate is not None  # noqa: S101 - _finish takes only those
-    verdict, why = decide(draft.estimate, p_adjusted, thresholds, draft.threshold_percent, tests, floor=draft.floor)
-    reason = "; ".join(part for part in (why, *draft.estimate.notes, draft.dropped) if part)
-    return replace(draft.comparison, p_adjusted=p_adjusted, verdict=verdict, reason=reason)
+    found, floor, limit = draft.estimate, draft.floor, draft.threshold_percent
+    assert found is not None  # noqa: S101 - _finish takes only those
+    mde = mde_percent(found, thresholds.alpha / tests, max(limit, floor.percent) if floor else limit)
+    verdict, why = decide(found, p_adjusted, thresholds, limit, tests, floor=floor, mde=mde)
+    reason = "; ".join(part for part in (why, *found.notes, draft.dropped) if part)
+    return replace(draft.comparison, p_adjusted=p_adjusted, verdict=verdict, reason=reason, mde_percent=mde)

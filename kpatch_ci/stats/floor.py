@@ -34,7 +34,7 @@ def migration_floor(
 
     It is the larger of 5 per 1000 of the baseline's context switches and 5 a run (the latter alone where no switches were
     counted), in percent of what the estimate's change is in percent of: the baseline's geometric mean, or (where zeros
-    occur) the larger arm's mean.
+    occur) the larger arm.
     """
     mean_switches = float(np.mean([switches[s][0] for s in migrations if s in switches] or [0.0]))
     share = PER_1000_SWITCHES * mean_switches / 1000
@@ -47,5 +47,5 @@ def _reference(estimate: Estimate, pairs: Sequence[tuple[float, float]]) -> floa
     """What ``estimate.change_percent`` is in percent of."""
     values = np.array(pairs, dtype=float)
     if estimate.scale == DIFFERENCE:
-        return float(values.mean(axis=0).max()) or 1.0
+        return estimate.reference or float(values.mean(axis=0).max()) or 1.0
     return float(np.exp(np.log(values[:, 0]).mean()))

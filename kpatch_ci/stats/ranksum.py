@@ -50,7 +50,7 @@ def p_value(a: Floats, b: Floats) -> float:
         p = float(stats.mannwhitneyu(a, b, alternative="two-sided", method="asymptotic").pvalue)
         return p if 0 < p <= 1 else 1.0  # no spread at all: 0/0
     doubled = np.rint(2 * stats.rankdata(np.concatenate((a, b)))).astype(int)  # mid-ranks are halves
-    deals = _deals(tuple(sorted(int(r) for r in doubled)), m)
+    deals = _deals(tuple(sorted(doubled.tolist())), m)
     total = int(doubled[:m].sum())
     tail = min(deals[: total + 1].sum(), deals[total:].sum())
     return min(1.0, 2 * float(tail) / math.comb(m + n, m))
@@ -70,6 +70,12 @@ def rank_of_end(m: int, n: int, confidence: float) -> int:
     counts = _deals(tuple(range(1, m + n + 1)), m)[m * (m + 1) // 2 :]
     # The small addend keeps a tail that is exactly reached from being missed by rounding.
     return int(np.searchsorted(np.cumsum(counts), (tail + 1e-12) * math.comb(m + n, m), side="right"))
+
+
+def rejections(m: int, n: int, alpha: float) -> int:
+    """How many of the values 0, 1, 2... of U (one tail, no ties, exact) have a two-sided p below alpha."""
+    counts = _deals(tuple(range(1, m + n + 1)), m)[m * (m + 1) // 2 :]
+    return int(np.searchsorted(2 * np.cumsum(counts), alpha * (1 - 1e-12) * math.comb(m + n, m), side="left"))
 
 
 def smallest_p(m: int, n: int) -> float:

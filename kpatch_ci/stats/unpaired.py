@@ -83,7 +83,16 @@ def _estimate(
         p_value=ranksum.p_value(b, p),
         notes=notes,
         arms=(len(b), len(p)),
+        sigma=_sigma(b, p),
     )
+
+
+def _sigma(b: Floats, p: Floats) -> float | None:
+    """The standard deviation that, the same in both arms, gives the difference of means the standard error that it has."""
+    if min(len(b), len(p)) < 2:
+        return None
+    variance = sum(float(v.var(ddof=1)) / len(v) for v in (b, p))
+    return math.sqrt(variance / (1 / len(b) + 1 / len(p)))
 
 
 def _interval(b: Floats, p: Floats, shifts: Floats, confidence: float) -> tuple[tuple[float, float] | None, str]:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kpatch_ci.model.status import Verdict
-from kpatch_ci.stats import ranksum, signflip
+from kpatch_ci.stats import ranksum, signedrank
+from kpatch_ci.stats.detect import fewest
 from kpatch_ci.stats.floor import Floor
 from kpatch_ci.stats.paired import Estimate
 
@@ -35,12 +36,14 @@ def decide(
     tests: int = 1,
     *,
     floor: Floor | None = None,
+    mde: float | None = None,
 ) -> tuple[Verdict, str]:
     """The verdict and why, in one sentence. ``tests``: how many hypotheses the adjustment was over.
 
     improved / regressed: p_adjusted < alpha and |change| >= threshold. no change: the whole interval lies inside
     (-threshold, threshold), or no pair differs at all. inconclusive: everything else. Where ``floor`` is larger than the
-    threshold it takes its place.
+    threshold it takes its place. ``mde``: the comparison's minimum detectable effect in percent, to be named where nothing
+    was found.
     """
     change, ci = estimate.change_percent, estimate.ci_percent
     limit = f"{threshold_percent:g} %"
@@ -53,31 +56,44 @@ def decide(
         word = "better" if change > 0 else "worse"
         return verdict, f"{abs(change):.2f} % {word}, {_span(ci)}{p}"
     if ci and not any(estimate.effects):
-        return Verdict.NO_CHANGE, f"all {estimate.counted if estimate.arms else f'{estimate.n} pairs'} are equal"
+        return Verdict.NO_CHANGE, f"all {estimate.counted} are equal"
     if ci and -threshold_percent < ci[0] and ci[1] < threshold_percent:
-        return Verdict.NO_CHANGE, f"{_span(ci)}all of it within the threshold of {limit}"
+        power = _power(estimate, thresholds.alpha / tests, mde)
+        return Verdict.NO_CHANGE, f"{_span(ci)}all of it within the threshold of {limit}{power}"
     if significant:
         return (
             Verdict.INCONCLUSIVE,
-            f"{p}, but {change:+.2f} % is below the threshold of {limit}, {_beyond(ci)}",
+            f"{p}, but {change:+.2f} % is below the threshold of {limit}, {_beyond(estimate)}",
         )
-    return Verdict.INCONCLUSIVE, _not_significant(estimate, p, thresholds.alpha, limit, tests)
+    why = _not_significant(estimate, p, thresholds.alpha, limit, tests)
+    return Verdict.INCONCLUSIVE, why + ("" if mde is None else _power(estimate, thresholds.alpha / tests, mde))
 
 
 def _not_significant(estimate: Estimate, p: str, alpha: float, limit: str, tests: int) -> str:
     arms = estimate.arms
-    smallest = min(1.0, (ranksum.smallest_p(*arms) if arms else signflip.smallest_p(estimate.n)) * tests)
-    if smallest >= alpha:
-        needed = f"{ranksum.samples_needed(alpha, tests)} an arm" if arms else f"{signflip.pairs_needed(alpha, tests)}"
+    needed = fewest(estimate, alpha / tests)
+    if needed:
+        smallest = min(1.0, (ranksum.smallest_p(*arms) if arms else signedrank.smallest_p(estimate.n)) * tests)
         over = f" with {tests} tests" if tests > 1 else ""
         least = f"{estimate.counted} cannot give p below {smallest:.2g}{over}"
-        return f"{least}; alpha {alpha:g} needs {needed} or more; {_beyond(estimate.ci_percent)}"
-    return f"{p} is not below {alpha:g}, {_beyond(estimate.ci_percent)} (threshold {limit})"
+        return f"{least}; alpha {alpha:g} needs {needed}; {_beyond(estimate)}"
+    return f"{p} is not below {alpha:g}, {_beyond(estimate)} (threshold {limit})"
+
+
+def _power(estimate: Estimate, alpha: float, mde: float | None) -> str:
+    """What a comparison like this one would have found; ``alpha``: of Holm's first step."""
+    if mde is not None:
+        return f"; would have found a change of {mde:.2g} % or more in four of five"
+    needed = fewest(estimate, alpha)
+    return f"; {estimate.counted} could not have shown one: that needs {needed}" if needed else ""
 
 
 def _span(ci: tuple[float, float] | None) -> str:
     return f"interval {ci[0]:+.2f} to {ci[1]:+.2f} %, " if ci else ""
 
 
-def _beyond(ci: tuple[float, float] | None) -> str:
-    return f"interval {ci[0]:+.2f} to {ci[1]:+.2f} %" if ci else "no interval from one seed"
+def _beyond(estimate: Estimate) -> str:
+    ci = estimate.ci_percent
+    if ci is None:
+        return "no interval from one " + ("run an arm" if estimate.arms else "boot")
+    return f"interval {ci[0]:+.2f} to {ci[1]:+.2f} %"

@@ -14,7 +14,9 @@ from kpatch_ci.model.status import Mode, Status, Verdict
 from kpatch_ci.model.workload import Case, Metric, Replicate, Seed, WorkloadPlan
 from kpatch_ci.stats import Thresholds, compare_arch, compare_series
 
-SEEDS = [Seed(boot, run) for boot in (1, 2, 3) for run in (1, 2, 3, 4)]
+SEEDS = [Seed(boot, 1) for boot in range(1, 13)]
+IN_THREE = [Seed(boot, run) for boot in (1, 2, 3) for run in (1, 2, 3, 4)]
+"""As many pairs, of three boots."""
 CASES = (Case((("groups", 1),)), Case((("groups", 8),)))
 PLAN = WorkloadPlan("hackbench", "hackbench", CASES, threshold_percent=1.0)
 METRICS = {"hackbench": (Metric("time", "s", "lower"),), "dd": (Metric("throughput", "MB/s", "higher"),)}
@@ -32,7 +34,7 @@ def arm(times: Times, plan: WorkloadPlan = PLAN, seeds: list[Seed] = SEEDS) -> A
             seed,
             Status.PASSED,
             Mode.DETERMINISTIC,
-            {name: times(case, seed), "context_switches": 100.0 + seed.run, "migrations": 0.0},
+            {name: times(case, seed), "context_switches": 100.0 + seed.boot, "migrations": 0.0},
         )
         for case in plan.cases
         for seed in seeds
@@ -40,11 +42,11 @@ def arm(times: Times, plan: WorkloadPlan = PLAN, seeds: list[Seed] = SEEDS) -> A
 
 
 def base(case: Case, seed: Seed) -> float:
-    return float(case.get("groups")) * (1 + 0.1 * seed.boot + 0.01 * seed.run)
+    return float(case.get("groups")) * (1 + 0.01 * seed.boot + 0.01 * seed.run)
 
 
 def better(case: Case, seed: Seed) -> float:
-    return base(case, seed) * (0.95 + 0.001 * seed.run)
+    return base(case, seed) * (0.95 + 0.001 * seed.boot + 0.001 * seed.run)
 
 
 def fail(replicates: Arm, case: Case, seed: Seed, status: Status = Status.FAILED) -> None:
@@ -98,7 +100,7 @@ def test_a_lost_seed_leaves_its_case_and_the_primary_and_is_named() -> None:
     for c in (found[0], one(found, "groups=8", "time")):
         assert SEEDS[5] not in c.seeds
         assert len(c.seeds) == len(c.baseline) == len(c.patched) == 11
-        assert "dropped groups=8 seed 2.2: patched failed (exit status 1)" in c.reason
+        assert "dropped groups=8 seed 6.1: patched failed (exit status 1)" in c.reason
         assert c.verdict is Verdict.IMPROVED
     assert len(one(found, "groups=1", "time").seeds) == 12
 
@@ -177,20 +179,72 @@ def test_cases_and_counters_are_adjusted_within_their_workload() -> None:
     assert found[0].p_adjusted == 2 / 2**12
 
 
-def test_three_seeds_of_one_boot_never_give_a_significant_verdict() -> None:
+def test_three_boots_never_give_a_significant_verdict() -> None:
     few = SEEDS[:3]
     found = compare_arch(arm(base, seeds=few), arm(better, seeds=few), [PLAN], METRICS, T)
     assert found[0].verdict is Verdict.INCONCLUSIVE
-    assert "needs 6 or more" in found[0].reason
-    assert found[0].boot_variance_share is None
+    assert "3 boots cannot give p below 0.25; alpha 0.05 needs 6 boots or more" in found[0].reason
+    assert (found[0].boot_variance_share, found[0].mde_percent) == (None, None)
     assert one(found, "groups=1", "migrations").verdict is Verdict.NO_CHANGE
 
 
-def test_the_share_of_variance_between_boots_is_estimated() -> None:
-    by_boot = compare_arch(arm(base), arm(lambda c, s: base(c, s) * (1 + 0.01 * s.boot)), [PLAN], METRICS, T)
-    by_run = compare_arch(arm(base), arm(better), [PLAN], METRICS, T)
-    assert by_boot[0].boot_variance_share == pytest.approx(1)
-    assert by_run[0].boot_variance_share == 0
+def test_the_test_is_over_boots_however_many_runs_they_have() -> None:
+    # Each boot's runs have the same effect: four times as many samples, and not one that is new.
+    def patched(case: Case, seed: Seed) -> float:
+        return base(case, seed) * (0.95 + 0.001 * seed.boot)
+
+    once = compare_arch(arm(base), arm(patched), [PLAN], METRICS, T)[0]
+    often = [Seed(boot, run) for boot in range(1, 13) for run in (1, 2, 3, 4)]
+    many = compare_arch(arm(base, seeds=often), arm(patched, seeds=often), [PLAN], METRICS, T)[0]
+    assert (len(once.seeds), len(many.seeds), once.units, many.units) == (12, 48, 12, 12)
+    for name in ("change_percent", "ci_percent", "p_value", "mde_percent"):
+        assert getattr(many, name) == pytest.approx(getattr(once, name)), name
+
+
+def test_twelve_runs_of_three_boots_are_three_units() -> None:
+    found = compare_arch(arm(base, seeds=IN_THREE), arm(better, seeds=IN_THREE), [PLAN], METRICS, T)[0]
+    assert (found.units, found.p_value, found.verdict) == (3, 0.25, Verdict.INCONCLUSIVE)
+    assert "3 boots cannot give p below 0.25" in found.reason
+
+
+def test_a_boot_counts_once_though_it_lost_runs() -> None:
+    seeds = [Seed(1, run) for run in range(1, 11)] + [Seed(boot, 1) for boot in range(2, 8)]
+
+    def patched(case: Case, seed: Seed) -> float:
+        return base(case, seed) * (2 if seed.boot == 1 else 1)
+
+    found = compare_arch(arm(base, seeds=seeds), arm(patched, seeds=seeds), [PLAN], METRICS, T)[0]
+    # Ten of sixteen pairs doubled, but one boot of seven: the median of the Walsh averages is that of six that did not change.
+    assert (found.units, found.change_percent, found.p_value) == (7, 0, 1)
+    assert found.verdict is Verdict.INCONCLUSIVE
+
+
+def test_the_spread_between_boots_and_within_is_estimated() -> None:
+    three = (arm(base, seeds=IN_THREE), arm(lambda c, s: base(c, s) * float(np.exp(-0.01 * s.boot)), seeds=IN_THREE))
+    by_boot = compare_arch(*three, [PLAN], METRICS, T)[0]
+    # Boots' effects are .01, .02, .03: their standard deviation is .01, and runs of a boot do not differ.
+    assert by_boot.boot_variance_share == pytest.approx(1)
+    assert by_boot.spread_between_percent == pytest.approx(1)
+    assert by_boot.spread_within_percent == 0
+    two = (arm(base, seeds=IN_THREE), arm(lambda c, s: base(c, s) * float(np.exp(0.01 * s.run)), seeds=IN_THREE))
+    by_run = compare_arch(*two, [PLAN], METRICS, T)[0]
+    # Runs' effects are .01 to .04 in every boot: variance 5/3 of 1e-4.
+    assert by_run.boot_variance_share == 0
+    assert by_run.spread_between_percent == 0
+    assert by_run.spread_within_percent == pytest.approx((5 / 3) ** 0.5)
+    single = compare_arch(arm(base), arm(better), [PLAN], METRICS, T)[0]
+    assert (single.boot_variance_share, single.spread_between_percent, single.spread_within_percent) == (None,) * 3
+
+
+def test_what_was_not_found_is_told_by_how_large_it_would_have_had_to_be() -> None:
+    rng = np.random.default_rng(1)
+    noise = {seed: float(np.exp(rng.normal(0, 0.02))) for seed in SEEDS}
+    found = compare_arch(arm(base), arm(lambda c, s: base(c, s) * noise[s]), [PLAN], METRICS, T)[0]
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.mde_percent is not None
+    # Noncentral t with 12 units at 0.05: 0.89 standard deviations, which are about 2 %.
+    assert 1.2 < found.mde_percent < 2.6
+    assert f"would have found a change of {found.mde_percent:.2g} % or more in four of five" in found.reason
 
 
 def test_identical_kernels_under_noise_are_rarely_called_changed() -> None:

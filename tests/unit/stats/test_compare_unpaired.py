@@ -27,7 +27,7 @@ def test_the_mode_chooses_the_method(mode: Mode) -> None:
     assert primary.seeds == tuple(SEEDS)
     paired = compare_arch(arm(base), arm(better), [PLAN], METRICS, T)
     assert [(c.case, c.metric) for c in found] == [(c.case, c.metric) for c in paired]
-    assert paired[0].ci_method == "sign-flip of log ratios"
+    assert paired[0].ci_method == "Hodges-Lehmann (exact signed rank) of log ratios"
 
 
 def test_which_seed_gave_which_sample_does_not_matter() -> None:

@@ -13,7 +13,7 @@ from kpatch_ci.model.workload import Case, Metric, Replicate, Seed, WorkloadPlan
 from kpatch_ci.stats import Replicates, Thresholds, compare_arch, estimate
 from kpatch_ci.stats.floor import migration_floor
 
-SEEDS = [Seed(boot, run) for boot in (1, 2, 3) for run in (1, 2, 3, 4)]
+SEEDS = [Seed(boot, 1) for boot in range(1, 13)]
 PLAN = WorkloadPlan("dd-dsync", "dd", (Case((("fs", "xfs"),)), Case((("fs", "ext4"),))), threshold_percent=1.0)
 METRICS = {"dd": (Metric("throughput", "MB/s", "higher"),)}
 

@@ -16,7 +16,26 @@ COUNTS = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1,
 BETTER = st.sampled_from(["lower", "higher"])
 
 
-def test_the_change_is_the_ratio_of_geometric_means() -> None:
+def test_the_change_is_the_median_of_the_walsh_averages_by_hand() -> None:
+    # d = 0, .02, .10: averages 0, .01, .02, .05, .06, .10; the two in the middle are .02 and .05.
+    e = from_log_ratios([0.10, 0.0, 0.02], "higher")
+    assert e.change_percent == pytest.approx(100 * math.expm1(0.035))
+    # One wild pair moves it little: averages of 0, 0, 0, 0, 1 are ten 0, four .5 and one 1.
+    assert from_log_ratios([0.0, 0.0, 1.0, 0.0, 0.0], "lower").change_percent == 0
+
+
+def test_runs_of_a_boot_are_averaged_and_every_boot_weighs_the_same() -> None:
+    # Boot 7: .1 and .3; boot 9: .4. Averages of .2 and .4: .2, .3, .4.
+    e = from_log_ratios([0.1, 0.4, 0.3], "higher", boots=[7, 9, 7])
+    assert e.effects == pytest.approx((0.2, 0.4))
+    assert e.pairs == (0.1, 0.4, 0.3)
+    assert e.change_percent == pytest.approx(100 * math.expm1(0.3))
+    assert (e.n, e.counted, e.p_value) == (2, "2 boots", 0.5)
+    with pytest.raises(ValueError, match="3 pairs of 2 boots"):
+        from_log_ratios([0.1, 0.4, 0.3], "higher", boots=[7, 7])
+
+
+def test_two_pairs_change_by_the_ratio_of_geometric_means() -> None:
     e = estimate([100, 400], [110, 440], "higher")
     assert e.change_percent == pytest.approx(10)
     # Time: geometric mean sqrt(2 * 8) = 4 against sqrt(1 * 4) = 2: half the time, 50 % better; the other way 100 % worse.
@@ -33,7 +52,7 @@ def test_student_s_interval_below_six_pairs_by_hand() -> None:
 
 def test_six_pairs_get_the_exact_interval() -> None:
     e = estimate([1.0] * 6, [1.01, 1.02, 1.03, 1.04, 1.05, 1.06], "higher")
-    assert e.ci_method == "sign-flip of log ratios"
+    assert e.ci_method == "Hodges-Lehmann (exact signed rank) of log ratios"
     assert e.ci_percent == pytest.approx((1.0, 6.0))
     assert e.p_value == 2 / 64
 
@@ -44,10 +63,16 @@ def test_where_the_confidence_is_too_high_for_the_pairs_student_steps_in() -> No
     )
 
 
-def test_more_than_sixteen_pairs_are_said_to_be_sampled() -> None:
+def test_five_boots_have_an_exact_interval_at_a_confidence_that_they_can_give() -> None:
+    e = estimate([1.0] * 5, [1.01, 1.02, 1.03, 1.04, 1.05], "higher", 0.9)
+    assert e.ci_method == "Hodges-Lehmann (exact signed rank) of log ratios"
+    assert e.ci_percent == pytest.approx((1.0, 5.0))
+
+
+def test_more_than_sixteen_pairs_are_exact_too() -> None:
     e = estimate([1.0] * 20, [1.1] * 20, "higher")
-    assert e.ci_method == "sign-flip (sampled) of log ratios"
-    assert "sampled" in e.notes[0]
+    assert (e.ci_method, e.notes) == ("Hodges-Lehmann (exact signed rank) of log ratios", ())
+    assert e.p_value == 2.0**-19
 
 
 def test_one_pair_has_no_interval_and_p_one() -> None:
@@ -77,7 +102,8 @@ def test_zero_on_one_side_is_compared_by_differences_and_says_so() -> None:
     gone = estimate([700, 710, 690, 705, 695, 700], [0] * 6, "lower")
     assert gone.scale == DIFFERENCE
     assert gone.change_percent == pytest.approx(100)
-    assert gone.ci_method == "sign-flip of differences"
+    assert gone.reference == 700  # the middle of its Walsh averages
+    assert gone.ci_method == "Hodges-Lehmann (exact signed rank) of differences"
     assert "zeros" in gone.notes[0]
     assert estimate([0] * 6, [700] * 6, "lower").change_percent == pytest.approx(-100)
 
@@ -126,6 +152,7 @@ def test_no_result_is_nan_or_infinite(pairs: list[tuple[int, int]], better: str)
     e = estimate(b, p, better)
     assert all(math.isfinite(v) for v in (e.change_percent, *(e.ci_percent or ()), *e.effects))
     assert 0 < e.p_value <= 1
+    assert e.scale == LOG_RATIO or abs(e.change_percent) <= 100 + 1e-9
     if e.ci_percent:
         assert e.ci_percent[0] - 1e-9 <= e.change_percent <= e.ci_percent[1] + 1e-9
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kpatch_ci.stats.variance import boot_variance_share
+from kpatch_ci.stats.variance import boot_variance_share, components
 
 
 def test_known_value_by_hand() -> None:
@@ -38,3 +38,24 @@ def test_unequal_boots_recover_the_share_that_was_put_in() -> None:
 def test_a_boot_for_each_value_is_required() -> None:
     with pytest.raises(ValueError, match="zip"):
         boot_variance_share([1, 2, 3], [1, 2])
+
+
+def test_components_by_hand_and_as_standard_deviations() -> None:
+    found = components([0.01, 0.03, 0.05, 0.07], [1, 1, 2, 2])
+    # As above in units of 0.01: s_b = 7, MS_w = 2.
+    assert (found.between, found.within) == pytest.approx((7e-4, 2e-4))
+    assert found.spreads_percent == pytest.approx((100 * 7e-4**0.5, 100 * 2e-4**0.5))
+
+
+def test_runs_of_one_boot_tell_of_their_own_spread_alone() -> None:
+    found = components([1, 3], [1, 1])
+    assert (found.between, found.within, found.share) == (None, 2, None)
+
+
+def test_boots_of_one_run_tell_nothing_apart() -> None:
+    assert components([1, 3], [1, 2]).spreads_percent == (None, None)
+
+
+def test_no_variance_is_two_spreads_of_zero_and_no_share() -> None:
+    found = components([0.1] * 4, [1, 1, 2, 2])
+    assert (found.spreads_percent, found.share) == ((0, 0), None)
