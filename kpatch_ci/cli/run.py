@@ -45,7 +45,7 @@ def command(output: Path | None, as_json: bool, **options: Any) -> int:
     Exit status: 0 all verdicts acceptable, 1 a series failed or regressed, 2 usage or configuration, 3 the machine.
     \b
     Examples:
-      ./kpatch-ci run --quick                            3 seeds, two cases a workload
+      ./kpatch-ci run --quick                            3 boots, two cases a workload
       ./kpatch-ci run --series wakeup-gran --arch arm64
       ./kpatch-ci run --series wakeup-gran --variants    also switched off: the feature's effect, the code's cost
       ./kpatch-ci run -t ~/linux@v6.1 --workload hackbench

@@ -47,7 +47,7 @@ MEANING = (
 def command(*, repeats: int, load: bool, all_cases: bool, output: Path | None, as_json: bool, **options: Any) -> int:
     """Repeat replicates of the baseline (or --series NAME) and compare all that the guest said: samples, counters, console.
 
-    One seed (--seeds for more) and the quick profile unless told otherwise. Each boot seed is booted twice, and every second repeat
+    One boot (--seeds for more) and the quick profile unless told otherwise. Each boot seed is booted twice, and every second repeat
     comes from the second boot. Nothing measured before is used. Exit code 1 when any repeat differs or fails.
 
     \b

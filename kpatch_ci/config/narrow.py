@@ -25,17 +25,12 @@ def profiles_of(path: Path) -> tuple[str, ...]:
 
 
 def first_seeds(shape: Seeds, wanted: int | None) -> tuple[Seed, ...]:
-    """boots x runs seeds, counted from 1; ``wanted`` keeps the first so many, in rounds over the boots. Raises UserError."""
-    every = [Seed(boot, run) for run in range(1, shape.runs + 1) for boot in range(1, shape.boots + 1)]
+    """boots x runs seeds, counted from 1; or ``wanted`` boots of one run, whatever the shape. Raises UserError."""
     if wanted is None:
-        return tuple(sorted(every))
+        return tuple(Seed(boot, run) for boot in range(1, shape.boots + 1) for run in range(1, shape.runs + 1))
     if wanted < 1:
         raise UserError(f"{wanted} seeds measure nothing", where="--seeds", expected="a whole number from 1 on")
-    run = shape.runs
-    while len(every) < wanted:
-        run += 1
-        every += [Seed(boot, run) for boot in range(1, shape.boots + 1)]
-    return tuple(sorted(every[:wanted]))
+    return tuple(Seed(boot, 1) for boot in range(1, wanted + 1))
 
 
 def narrow(option: str, all_names: Collection[str], chosen: Collection[str]) -> tuple[str, ...]:

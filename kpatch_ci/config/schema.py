@@ -17,10 +17,10 @@ Fraction = Annotated[float, pydantic.Field(gt=0, lt=1)]
 
 
 class Seeds(Strict):
-    """How many boots an arm gets, and how many runs a boot: boots x runs seeds."""
+    """How many boots an arm gets, and how many runs a boot: boots x runs seeds. Statistics are over boots."""
 
-    boots: Positive = 3
-    runs: Positive = 4
+    boots: Positive = 12
+    runs: Positive = 1
 
 
 class WorkloadFile(Strict):

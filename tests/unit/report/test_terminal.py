@@ -145,10 +145,14 @@ def test_details_show_every_comparison(width: int) -> None:
 
 
 def test_few_seeds_are_told_as_the_reason_for_no_verdict() -> None:
-    reason = "3 seeds cannot give p below 0.75 with 3 tests; alpha 0.05 needs 7 or more; interval -1.00 to +2.00 %"
+    reason = (
+        "3 boots cannot give p below 0.75 with 3 tests; alpha 0.05 needs 7 boots or more; interval -1.00 to +2.00 %"
+    )
     few = comparison(case="all", primary=True, verdict=Verdict.INCONCLUSIVE, reason=reason)
     text = shown(verdict_table(run_result(("one", arch_result(comparisons=(few,))))), 120)
-    assert "inconclusive: 3 seeds cannot give p below 0.75 with 3 tests; alpha 0.05 needs 7 or more (a run" in text
+    assert (
+        "inconclusive: 3 boots cannot give p below 0.75 with 3 tests; alpha 0.05 needs 7 boots or more (a run" in text
+    )
     wide = comparison(case="all", primary=True, verdict=Verdict.INCONCLUSIVE, reason="p = 0.2 is not below 0.05")
     text = shown(verdict_table(run_result(("one", arch_result(comparisons=(wide,))))), 120)
     assert "inconclusive: the change's interval reaches beyond the threshold" in text

@@ -30,35 +30,37 @@ def mde(made: Estimate, alpha: float = 0.05, threshold: float = 0.1) -> float:
 
 
 @pytest.mark.parametrize(("n", "alpha"), [(6, 0.05), (9, 0.05), (12, 0.05), (12, 0.05 / 8), (20, 0.05 / 8)])
-def test_a_true_change_of_that_size_is_found_in_four_of_five(n: int, alpha: float) -> None:
-    true = math.log1p(mde(with_sigma(n), alpha) / 100)
+def test_what_one_comparison_says_of_it_the_next_finds_in_four_of_five(n: int, alpha: float) -> None:
     rng = np.random.default_rng(99)
-    trials = 1500
-    found = sum(from_log_ratios(rng.normal(true, SIGMA, size=n), "higher").p_value < alpha for _ in range(trials))
+    trials, found = 1500, 0
+    for _ in range(trials):
+        said = mde(from_log_ratios(rng.normal(0, SIGMA, size=n), "higher"), alpha, threshold=0.001)
+        after = from_log_ratios(rng.normal(math.log1p(said / 100), SIGMA, size=n), "higher")
+        found += after.p_value < alpha
     assert found / trials == pytest.approx(0.8, abs=0.035)
 
 
 def test_unpaired_too() -> None:
     rng = np.random.default_rng(3)
-    made = unpaired.from_logs(rng.normal(0, SIGMA, 8), rng.normal(0, SIGMA, 10), "lower")
-    assert made.sigma is not None
-    true, trials = math.log1p(mde(made) / 100), 1000
-    found = sum(
-        unpaired.from_logs(rng.normal(0, made.sigma, 8), rng.normal(true, made.sigma, 10), "lower").p_value < 0.05
-        for _ in range(trials)
-    )
+    trials, found = 1000, 0
+    for _ in range(trials):
+        made = unpaired.from_logs(rng.normal(0, SIGMA, 8), rng.normal(0, SIGMA, 10), "lower")
+        true = math.log1p(mde(made, threshold=0.001) / 100)
+        after = unpaired.from_logs(rng.normal(0, SIGMA, 8), rng.normal(true, SIGMA, 10), "lower")
+        found += after.p_value < 0.05
     assert found / trials == pytest.approx(0.8, abs=0.04)
 
 
 @pytest.mark.parametrize("n", [10, 16, 24, 32])
-def test_it_is_a_little_more_than_the_t_test_s(n: int) -> None:
+def test_it_is_a_little_more_than_that_of_the_t_test_with_a_known_spread(n: int) -> None:
     critical = stats.t.ppf(0.975, n - 1)
 
     def power(d: float) -> float:
         return float(stats.nct.sf(critical, n - 1, d / SIGMA * math.sqrt(n)))
 
     least = next(d for d in np.arange(0.1, 3, 0.005) * SIGMA if power(d) >= 0.8)
-    assert 1.0 < math.log1p(mde(with_sigma(n)) / 100) / least < 1.12
+    # The rank test's efficiency is 0.95, its steps cost some, and the spread is an estimate: most with ten.
+    assert 1.0 < math.log1p(mde(with_sigma(n)) / 100) / least < 1.0 + 2.0 / n
 
 
 def test_the_approximation_takes_over_without_a_step() -> None:
@@ -76,13 +78,14 @@ def test_the_practical_threshold_bounds_it_from_below_and_has_to_be_reached() ->
 
 
 def test_the_verdict_finds_it_in_four_of_five_threshold_included() -> None:
-    made = with_sigma(12)
-    true = math.log1p(mde(made, threshold=2.0) / 100)
     rng = np.random.default_rng(5)
-    trials = 1500
-    each = [from_log_ratios(rng.normal(true, SIGMA, size=12), "higher") for _ in range(trials)]
-    found = sum(decide(e, e.p_value, Thresholds(), 2.0)[0] == "improved" for e in each)
-    assert found / trials == pytest.approx(0.8, abs=0.035)
+    trials, found = 1500, 0
+    for _ in range(trials):
+        said = mde(from_log_ratios(rng.normal(0, SIGMA, size=12), "higher"), threshold=2.0)
+        e = from_log_ratios(rng.normal(math.log1p(said / 100), SIGMA, size=12), "higher")
+        found += decide(e, e.p_value, Thresholds(), 2.0)[0] == "improved"
+    # The threshold does not shrink where the spread was guessed too small, so four of five is a little less than it is.
+    assert found / trials == pytest.approx(0.83, abs=0.035)
 
 
 def test_too_few_to_reject_have_none_and_say_how_many_it_takes() -> None:
