@@ -68,6 +68,36 @@ def selection(function: F) -> F:
     return function
 
 
+def _percent(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """``0.5%`` or ``0.5``, as a number."""
+    if value is None:
+        return None
+    with contextlib.suppress(ValueError):
+        number = float(value.removesuffix("%"))
+        if 0 < number < 100:
+            return number
+    what = f"'{value}' is not a percentage between 0 and 100, such as 0.5%"
+    raise click.BadParameter(what, ctx, param)
+
+
+def precision_options(function: F) -> F:
+    """--precision, --max-seeds."""
+    for decorate in (
+        click.option(
+            "--precision",
+            "precision_percent",
+            callback=_percent,
+            metavar="P%",
+            help="Add boots until each primary figure is known to +-P % (half its interval).",
+        ),
+        click.option(
+            "--max-seeds", type=click.IntRange(1, 1000), metavar="N", help="With --precision: no more boots [48]."
+        ),
+    ):
+        function = decorate(function)
+    return function
+
+
 def pipeline_file(options: dict[str, Any]) -> Path:
     """The pipeline file that the ``selection`` options mean: the one given, else that of this directory, else ours."""
     here = Path(DEFAULT_FILE)
@@ -93,6 +123,8 @@ def chosen(options: dict[str, Any]) -> Config:
             variants=options.get("variants", False),
             fuzz=options["fuzz"],
             accel=Accel(options["accel"]) if options.get("accel") else None,
+            precision_percent=options.get("precision_percent"),
+            max_seeds=options.get("max_seeds"),
         ),
     )
 

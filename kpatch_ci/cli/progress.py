@@ -67,9 +67,10 @@ class PlainProgress:
         self._began_kind: dict[str, float] = {}
 
     def planned(self, nodes: Sequence[Node]) -> None:
-        """Say what is ahead."""
-        self._total = Counter(n.kind for n in nodes)
-        ahead = ", ".join(f"{self._total[k]} {TITLES[k]}" for k in KINDS if self._total[k])
+        """Say what is ahead; a second time, what is more."""
+        more = Counter(n.kind for n in nodes)
+        self._total.update(more)
+        ahead = ", ".join(f"{more[k]} {TITLES[k]}" for k in KINDS if more[k])
         self._say(f"stages: {ahead}")
 
     def started(self, node: Node) -> None:
@@ -99,6 +100,10 @@ class PlainProgress:
             kind = next((k for k in KINDS if self._done[k] < self._total[k]), "run")
             left = self.remaining()
             self._say(f"{self._counts(kind)}; now {doing}" + (f"; about {left / 60:.0f} min left" if left > 60 else ""))
+
+    def note(self, text: str) -> None:
+        """Say it."""
+        self._say(text)
 
     def remaining(self) -> float:
         """Seconds of wall time left for the kind of stage that is at work: what is left of it, at its pace so far."""
@@ -146,7 +151,9 @@ class LiveProgress(PlainProgress):
     def planned(self, nodes: Sequence[Node]) -> None:
         super().planned(nodes)
         for kind in KINDS:
-            if self._total[kind]:
+            if kind in self._tasks:
+                self._bars.update(self._tasks[kind], total=self._total[kind])
+            elif self._total[kind]:
                 self._tasks[kind] = self._bars.add_task(TITLES[kind], total=self._total[kind], now="")
 
     def started(self, node: Node) -> None:

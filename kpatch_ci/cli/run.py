@@ -13,7 +13,15 @@ from rich.console import Console
 
 from kpatch_ci.cli.checks import check_options, chosen_checks
 from kpatch_ci.cli.console import SafeConsole
-from kpatch_ci.cli.options import chosen, command_line, output_directory, progress, selection, stderr_console
+from kpatch_ci.cli.options import (
+    chosen,
+    command_line,
+    output_directory,
+    precision_options,
+    progress,
+    selection,
+    stderr_console,
+)
 from kpatch_ci.cli.output import say
 from kpatch_ci.config.load import Config
 from kpatch_ci.model.result import RunResult
@@ -32,6 +40,7 @@ EXIT = {Status.PASSED: 0, Status.SKIPPED: 0, Status.FAILED: 1, Status.ERROR: 3}
 
 @click.command(name="run")
 @selection
+@precision_options
 @check_options
 @click.option("--output", type=click.Path(path_type=Path), help="Directory for the reports [results/<run-id>].")
 @click.option("--json", "as_json", is_flag=True, help="result.json on stdout; everything else goes to stderr.")
@@ -49,6 +58,7 @@ def command(output: Path | None, as_json: bool, **options: Any) -> int:
       ./kpatch-ci run --series wakeup-gran --arch arm64
       ./kpatch-ci run --series wakeup-gran --variants    also switched off: the feature's effect, the code's cost
       ./kpatch-ci run -t ~/linux@v6.1 --workload hackbench
+      ./kpatch-ci run --series wakeup-gran --workload hackbench --precision 0.5%
       ./kpatch-ci run --accel kvm --arch x86_64          on real CPUs, in real time (docs/accelerators.md)
       ./kpatch-ci run --each --w1 --sparse --checkpatch  what a maintainer's robot would say, too
     """

@@ -14,7 +14,7 @@ from kpatch_ci import __version__
 from kpatch_ci.cli.checks import check_options, chosen_checks
 from kpatch_ci.cli.console import SafeConsole
 from kpatch_ci.cli.mails import mail_options, series_asked_for, show_patches
-from kpatch_ci.cli.options import chosen, command_line, output_directory, pipeline_file, selection
+from kpatch_ci.cli.options import chosen, command_line, output_directory, pipeline_file, precision_options, selection
 from kpatch_ci.cli.output import say
 from kpatch_ci.cli.run import conclude, perform
 from kpatch_ci.config.accel import check_accelerators
@@ -37,6 +37,7 @@ NOTHING = "nothing to build: no file that the series touches is part of a kernel
 @click.option("--output", type=click.Path(path_type=Path), help="Directory for the reports [results/<run-id>].")
 @click.option("--json", "as_json", is_flag=True, help="result.json on stdout; everything else goes to stderr.")
 @selection
+@precision_options
 @check_options
 def command(
     *,

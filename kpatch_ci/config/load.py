@@ -18,6 +18,7 @@ from kpatch_ci.model.machine import Accel, Machine
 from kpatch_ci.model.workload import Case, Seed, WorkloadPlan
 from kpatch_ci.series.folder import folder_variants
 from kpatch_ci.series.variants import SEPARATOR
+from kpatch_ci.stats.precision import Precision, stricter
 from kpatch_ci.stats.verdict import Thresholds
 from kpatch_ci.store.yamlmodel import Lines, read, validate
 from kpatch_ci.workloads.cases import expand
@@ -42,6 +43,9 @@ class Selection:
     variants: bool = False
     """All variants of the chosen series too."""
     fuzz: int = 0
+    precision_percent: float | None = None
+    """Instead of the file's; likewise ``max_seeds``."""
+    max_seeds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,8 @@ class Config:
     """What `try` goes by."""
     own_machines: bool = False
     """Whether the machines are those of a profile."""
+    precision: Precision | None = None
+    """How narrow the intervals are to be, where that was asked for: boots are added to ``seeds`` then."""
 
     @property
     def patches(self) -> Path:
@@ -100,6 +106,7 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
     seeds = first_seeds((chosen.seeds if chosen else None) or model.seeds, selection.seeds)
     narrowed = narrow_machines(machines, selection.arches)
     check_accelerators(narrowed, checker.root / "qemu", selection.accel)
+    precision = _precision(model, selection, len({seed.boot for seed in seeds}))
     return Config(
         path=path,
         root=checker.root,
@@ -114,17 +121,30 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
         archives=(model.archives.main, model.archives.security) if model.archives else None,
         workloads=tuple(p for p in plans if p.name in narrow("workload", [p.name for p in plans], selection.workloads)),
         seeds=seeds,
-        thresholds=_thresholds(model),
+        thresholds=stricter(_thresholds(model)) if precision else _thresholds(model),
         timeouts=model.timeouts,
         fuzz=selection.fuzz,
         rules=rules,
         own_machines=bool(chosen and chosen.machines),
+        precision=precision,
     )
 
 
 def _thresholds(model: PipelineFile) -> Thresholds:
     numbers = model.statistics
     return Thresholds(alpha=numbers.alpha, confidence=numbers.confidence)
+
+
+def _precision(model: PipelineFile, selection: Selection, boots: int) -> Precision | None:
+    """What is asked for, by the command line or else the file. Raises UserError where the cap is below what a run starts with."""
+    percent = selection.precision_percent or model.statistics.precision_percent
+    most = selection.max_seeds or model.statistics.max_seeds
+    if percent is None:
+        return None
+    if most < boots:
+        what = f"at most {most} boots cannot start with {boots}"
+        raise UserError(what, where="max_seeds", expected=f"{boots} or more, or fewer --seeds to start with")
+    return Precision(percent, most)
 
 
 class _Checker:

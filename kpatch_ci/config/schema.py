@@ -7,6 +7,7 @@ from typing import Annotated
 
 import pydantic
 
+from kpatch_ci.stats.precision import DEFAULT_MOST
 from kpatch_ci.store.yamlmodel import Strict
 
 Value = str | int | tuple[str | int, ...]
@@ -32,11 +33,17 @@ class WorkloadFile(Strict):
 
 
 class Statistics(Strict):
-    """When a difference counts: error rate, confidence of intervals, and the smallest change that matters."""
+    """When a difference counts: error rate, confidence of intervals, and the smallest change that matters.
+
+    ``precision_percent``: boots are added until half the width of every primary figure's interval is at most that, or
+    ``max_seeds`` boots are reached.
+    """
 
     alpha: Fraction = 0.05
     confidence: Fraction = 0.95
     threshold_percent: Percent = 1.0
+    precision_percent: Percent | None = None
+    max_seeds: Positive = DEFAULT_MOST
 
 
 class Timeouts(Strict):

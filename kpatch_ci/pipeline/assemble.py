@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kpatch_ci.config.load import Config
@@ -28,6 +29,7 @@ from kpatch_ci.pipeline.plan import plans_for
 from kpatch_ci.pipeline.stages import apply_name, boot_name, build_name, run_name
 from kpatch_ci.series.safety import FLAG
 from kpatch_ci.stats.compare import compare_series
+from kpatch_ci.stats.precision import told
 from kpatch_ci.workloads.table import WORKLOADS
 
 Key = tuple[str, str, Any]
@@ -40,10 +42,14 @@ def assemble(
     return tuple(_series(config, tree, one, values, command) for one in series)
 
 
-def _series(config: Config, tree: Tree, series: Series, values: Values, command: str) -> SeriesResult:
+Arms = dict[str, tuple[ArmResult | None, ArmResult | None]]
+
+
+def compared(config: Config, series: Series, values: Values) -> tuple[Arms, dict[str, list[Comparison]]]:
+    """By architecture: both arms, and their comparisons; none where there is nothing to compare."""
     plans = plans_for(series, config.workloads)
     first, second = series.arms
-    arms = {
+    arms: Arms = {
         m.arch: (_arm(config, m, first, plans, values), _arm(config, m, second, plans, values)) for m in config.machines
     }
     comparable = {
@@ -52,9 +58,22 @@ def _series(config: Config, tree: Tree, series: Series, values: Values, command:
         if baseline and patched and patched.boots and not _unchanged(series, baseline, patched)
     }
     metrics = {plan.kind: WORKLOADS[plan.kind].metrics for plan in plans}
-    compared = compare_series(comparable, plans, metrics, config.thresholds)
+    return arms, compare_series(comparable, plans, metrics, config.thresholds)
+
+
+def _series(config: Config, tree: Tree, series: Series, values: Values, command: str) -> SeriesResult:
+    first, second = series.arms
+    arms, found = compared(config, series, values)
     arches = tuple(
-        _arch(series, machine, values, arms[machine.arch], compared.get(machine.arch, []), tree=tree, command=command)
+        _arch(
+            series,
+            machine,
+            values,
+            arms[machine.arch],
+            [_with_precision(c, config) for c in found.get(machine.arch, [])],
+            tree=tree,
+            command=command,
+        )
         for machine in config.machines
     )
     return SeriesResult(
@@ -68,6 +87,11 @@ def _series(config: Config, tree: Tree, series: Series, values: Values, command:
         chosen=series.chosen,
         flags=flags_of(series),
     )
+
+
+def _with_precision(comparison: Comparison, config: Config) -> Comparison:
+    said = told(comparison, config.precision) if config.precision and comparison.primary else ""
+    return replace(comparison, reason=f"{comparison.reason}; {said}") if said else comparison
 
 
 def flags_of(series: Series) -> tuple[str, ...]:

@@ -52,6 +52,9 @@ class Observer(Protocol):
     def tick(self) -> None:
         """Some time has passed."""
 
+    def note(self, text: str) -> None:
+        """Something that a person who waits would want to know."""
+
 
 class Engine:
     """``slots`` bounds the nodes at work; ``observer`` shows progress."""
@@ -65,10 +68,15 @@ class Engine:
         self._holding = 0
 
     def run(self, nodes: Sequence[Node]) -> dict[str, Any]:
-        """Values of all nodes by name. Raises what a node raised, after the others were ended."""
+        """Values of all nodes by name. Raises what a node raised, after the others were ended.
+
+        May be called again with more nodes: what it had before is known to them, and among what is returned.
+        """
         by_name = {node.name: node for node in nodes}
         order = {node.name: index for index, node in enumerate(nodes)}
-        sorter: TopologicalSorter[str] = TopologicalSorter({n.name: n.needs for n in nodes})
+        sorter: TopologicalSorter[str] = TopologicalSorter(
+            {n.name: [need for need in n.needs if need not in self._values] for n in nodes}
+        )
         sorter.prepare()
         ready: list[tuple[int, int, str]] = []
         self._observer.planned(nodes)

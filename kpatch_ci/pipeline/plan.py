@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kpatch_ci.model.series import BASELINE, Arm, Series
@@ -31,8 +31,22 @@ def plans_for(series: Series, plans: Sequence[WorkloadPlan]) -> tuple[WorkloadPl
     return tuple(plan for plan in plans if not series.only or plan.name in series.only)
 
 
-def plan(stages: Stages, series: Sequence[Series], depth: Depth = FULL, *, baseline: bool = True) -> list[Node]:
-    """Every node of a run, each needed thing once. Without ``baseline`` only patched arms are booted and measured."""
+Wanted = Collection[tuple[str, str]]
+"""Architecture and workload."""
+
+
+def plan(
+    stages: Stages,
+    series: Sequence[Series],
+    depth: Depth = FULL,
+    *,
+    baseline: bool = True,
+    wanted: Wanted | None = None,
+) -> list[Node]:
+    """Every node of a run, each needed thing once. Without ``baseline`` only patched arms are booted and measured.
+
+    ``wanted``: only these are booted for and measured.
+    """
     config = stages.session.config
     applied = {one.patched_kernel: one for one in (*(s.base for s in series if s.base), *series)}
     nodes = [stages.apply(one) for one in applied.values()]
@@ -41,23 +55,24 @@ def plan(stages: Stages, series: Sequence[Series], depth: Depth = FULL, *, basel
     partners = _partners(series) if baseline else {}
     firsts = {one.arms[0].kernel for one in series}
     for machine in config.machines:
+        here = _only(measured, machine.arch, wanted)
         nodes.append(stages.build_baseline(machine.arch))
         nodes += [stages.build_patched(machine.arch, kernel) for kernel in applied]
-        if not depth.boots:
+        if not depth.boots or not here:
             continue
         nodes.append(stages.image(machine.arch))
         boots: list[Node] = []
-        for kernel in dict.fromkeys(arm.kernel for arm in measured):
+        for kernel in dict.fromkeys(arm.kernel for arm in here):
             against = () if kernel in firsts else partners.get(kernel, ())
             boots += boot_nodes(stages, machine, kernel, config.seeds, against)
         nodes += proven(stages, machine, boots)
         if not depth.replicates:
             continue
-        apart = {arm: partners.get(arm.kernel, ()) if arm.kernel in firsts else () for arm in measured}
+        apart = {arm: partners.get(arm.kernel, ()) if arm.kernel in firsts else () for arm in here}
         if machine.real_time:
-            live += interleaved(stages, machine, measured, apart)
+            live += interleaved(stages, machine, here, apart)
             continue
-        for arm, plans in measured.items():
+        for arm, plans in here.items():
             nodes += [node for one in plans for node in stages.replicates(machine, arm, one, config.seeds, apart[arm])]
     return alone(nodes + check_nodes(stages, series, depth.checks), live)
 
@@ -72,6 +87,15 @@ def _partners(series: Sequence[Series]) -> dict[str, tuple[str, ...]]:
         found.setdefault(first, {})[second] = None
         found.setdefault(second, {})[first] = None
     return {kernel: tuple(others) for kernel, others in found.items() if kernel not in others}
+
+
+def _only(
+    measured: Mapping[Arm, tuple[WorkloadPlan, ...]], arch: str, wanted: Wanted | None
+) -> Mapping[Arm, tuple[WorkloadPlan, ...]]:
+    if wanted is None:
+        return measured
+    left = {arm: tuple(plan for plan in plans if (arch, plan.name) in wanted) for arm, plans in measured.items()}
+    return {arm: plans for arm, plans in left.items() if plans}
 
 
 def _measured(

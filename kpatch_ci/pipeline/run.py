@@ -26,6 +26,7 @@ from kpatch_ci.pipeline.engine import Engine, Node, Observer, Values
 from kpatch_ci.pipeline.explain import Recorder
 from kpatch_ci.pipeline.memo import Memo
 from kpatch_ci.pipeline.plan import FULL, Depth, plan
+from kpatch_ci.pipeline.precision import Rounds
 from kpatch_ci.pipeline.session import Session
 from kpatch_ci.pipeline.slots import Slots
 from kpatch_ci.pipeline.stages import Stages
@@ -80,13 +81,18 @@ class _Both:
     def tick(self) -> None:
         self._observer.tick()
 
+    def note(self, text: str) -> None:
+        self._observer.note(text)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Values of all nodes, and the recorder that explains them."""
+    """Values of all nodes, the recorder that explains them, and how many rounds the seeds of ``config`` took."""
 
-    values: dict[str, Any]
+    values: Values
     recorder: Recorder
+    config: Config
+    rounds: int = 1
 
 
 def execute(
@@ -97,11 +103,15 @@ def execute(
     with Slots(session.jobs) as slots:
         stages = Stages(session, session.builder(slots.path), session.guests())
         recorder = Recorder(stages, memo, session.tree)
+        engine, rounds = Engine(slots, _Both(recorder, observer)), 1
         try:
-            values = Engine(slots, _Both(recorder, observer)).run(plan(stages, series, depth, baseline=baseline))
+            values: Values = engine.run(plan(stages, series, depth, baseline=baseline))
+            asked = session.config.precision
+            if asked and depth.replicates and baseline:
+                values, rounds = Rounds(stages, series, depth, engine, observer.note).run(values, asked)
         finally:
             memo.save()
-    return Outcome(values, recorder)
+    return Outcome(values, recorder, stages.session.config, rounds)
 
 
 def new_run_id(now: datetime.datetime) -> str:
@@ -120,9 +130,9 @@ def run(
     checks: Checks = NO_CHECKS,
 ) -> RunResult:
     """The main job. ``began`` is time.monotonic() at the start of the command, installation included."""
-    config = session.config
     now = datetime.datetime.now(datetime.UTC)
     outcome = execute(session, series, observer, Depth(checks=checks))
+    config = outcome.config
     extra = {
         "kpatch_ci": __version__,
         "tools": session.tools.fingerprint,
@@ -138,7 +148,7 @@ def run(
         tree=describe_tree(session),
         fingerprint=fingerprint(config, outcome.values, session.tools.versions, extra),
         series=assemble(config, session.tree, series, outcome.values, command),
-        thresholds=_thresholds(config),
+        thresholds=_thresholds(config, outcome.rounds),
         stages=outcome.recorder.rows(),
         command=command,
     )
@@ -163,9 +173,13 @@ def describe_tree(session: Session) -> dict[str, str]:
     }
 
 
-def _thresholds(config: Config) -> dict[str, float]:
+def _thresholds(config: Config, rounds: int) -> dict[str, float]:
     own = {f"threshold_percent.{plan.name}": plan.threshold_percent for plan in config.workloads}
-    return {"alpha": config.thresholds.alpha, "confidence": config.thresholds.confidence, **own}
+    asked = config.precision
+    wanted = (
+        {"precision_percent": asked.percent, "max_seeds": float(asked.most), "rounds": float(rounds)} if asked else {}
+    )
+    return {"alpha": config.thresholds.alpha, "confidence": config.thresholds.confidence, **wanted, **own}
 
 
 def _host_cpu() -> str:

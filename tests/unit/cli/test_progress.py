@@ -27,3 +27,17 @@ def test_patches_and_findings_are_counted() -> None:
     assert summary(patch_builds(broken=False), 2.0, known=False) == "3 of 3 patches build, 2.0 s"
     assert summary(CheckResult("W=1", Status.PASSED), 2.0, known=False) == "0 new findings, 2.0 s"
     assert summary(CheckResult("W=1", Status.ERROR, reason="why"), 2.0, known=False) == "ERROR: why"
+
+
+def test_a_second_round_adds_to_what_is_ahead_and_says_why() -> None:
+    console = Console(record=True, width=300)
+    progress = PlainProgress(console)
+    progress.planned([Node("a", "run", lambda _: None)] * 3)
+    progress.note("round 2: 24 boots an arm")
+    progress.planned([Node("b", "run", lambda _: None)] * 2)
+    progress.finished(Node("a", "run", lambda _: None), CheckResult("W=1", Status.ERROR), 1.0, known=False)
+    said = console.export_text()
+    assert "stages: 3 measure" in said
+    assert "round 2: 24 boots an arm" in said
+    assert "stages: 2 measure" in said
+    assert progress._counts("run") == "measure: 1/5"

@@ -12,6 +12,7 @@ import pytest
 from kpatch_ci.config.load import Selection, load_config
 from kpatch_ci.model.errors import UserError
 from kpatch_ci.model.workload import Seed
+from kpatch_ci.stats.precision import Precision
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -216,3 +217,18 @@ def test_a_bad_entry_of_series_is_named_with_its_line(pipeline: Path, entry: str
         load_config(pipeline)
     assert message in str(caught.value)
     assert "pipeline.yaml:" in str(caught.value)
+
+
+def test_precision_is_asked_for_in_the_file_or_on_the_command_line_which_wins(pipeline: Path) -> None:
+    assert load_config(pipeline).precision is None
+    asked = load_config(pipeline, Selection(precision_percent=0.5))
+    assert asked.precision == Precision(0.5, 48)
+    assert (asked.thresholds.alpha, asked.thresholds.confidence) == (0.033, 0.967)
+    edited(
+        pipeline, ("  threshold_percent: 1.0", "  threshold_percent: 1.0\n  precision_percent: 0.8\n  max_seeds: 20")
+    )
+    assert load_config(pipeline).precision == Precision(0.8, 20)
+    assert load_config(pipeline, Selection(precision_percent=0.5, max_seeds=30)).precision == Precision(0.5, 30)
+    with pytest.raises(UserError, match=r"at most 8 boots cannot start with 12.*fewer --seeds"):
+        load_config(pipeline, Selection(max_seeds=8))
+    assert load_config(pipeline, Selection(max_seeds=8, seeds=4)).precision == Precision(0.8, 8)

@@ -32,6 +32,9 @@ class Watcher:
     def tick(self) -> None:
         pass
 
+    def note(self, text: str) -> None:
+        self.log.append(("note", text))
+
 
 @pytest.fixture(autouse=True)
 def forget_that_we_stopped() -> Iterator[None]:
@@ -88,6 +91,17 @@ def test_a_known_value_costs_neither_slot_nor_start() -> None:
     assert values["b"] == "kept"
     assert ("known", "a") in log
     assert ("started", "a") not in log
+
+
+def test_a_second_call_knows_what_the_first_one_gave_and_does_not_ask_for_it_again() -> None:
+    watcher = Watcher()
+    with Slots(2) as pool:
+        engine = Engine(pool, watcher)
+        engine.run([Node("a", "k", lambda _: 1), Node("nothing", "k", lambda _: None)])
+        values = engine.run([Node("b", "k", lambda v: (v["a"], v["nothing"]), needs=("a", "nothing"))])
+    assert values == {"a": 1, "nothing": None, "b": (1, None)}
+    assert [name for what, name in watcher.log if what == "started"] == ["a", "nothing", "b"]
+    assert [count for what, count in watcher.log if what == "planned"] == ["2", "1"]
 
 
 def test_a_lookup_that_finds_nothing_lets_the_node_run() -> None:

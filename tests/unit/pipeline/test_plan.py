@@ -130,3 +130,12 @@ def test_kernels_that_are_alike_are_not_benchmarked(stages: Stages) -> None:
     }, "one that does not build has nothing to be compared with either"
     switched = replace(ONE, name="one+switched", contrast=Contrast.SWITCHED, kernel="one")
     assert skipped_boots_and_runs(stages, (switched,), alike) == set(), "it is compared with itself"
+
+
+def test_only_what_is_wanted_is_booted_for_and_measured(stages: Stages) -> None:
+    some = {"wanted": {("x86_64", "hackbench-long")}}
+    assert {name.split(" ")[3] for name in names(stages, (ONE,), "run", **some)} == {"hackbench-long"}
+    assert len(names(stages, (ONE,), "boot", **some)) == 2
+    none = {"wanted": {("arm64", "hackbench")}}
+    assert names(stages, (ONE,), "boot", **none) == names(stages, (ONE,), "run", **none) == []
+    assert names(stages, (ONE,), "build", **none) == ["build x86_64 baseline", "build x86_64 one"]
