@@ -53,7 +53,7 @@ def selection(function: F) -> F:
         fuzz_option,
         click.option("--arch", multiple=True, metavar="ARCH", help="Only this architecture. Repeatable."),
         click.option("--workload", multiple=True, metavar="NAME", help="Only this workload. Repeatable."),
-        click.option("--seeds", type=int, metavar="N", help="This many boots of one run, instead of the file's."),
+        click.option("--seeds", type=int, metavar="N", help="This many boots of one run each, instead of the file's."),
         click.option("--profile", metavar="NAME", help="A profile of the file."),
         click.option(
             "--accel",

@@ -14,6 +14,7 @@ from kpatch_ci.pipeline.assemble import compared
 from kpatch_ci.pipeline.engine import Engine, Values
 from kpatch_ci.pipeline.plan import Depth, plan
 from kpatch_ci.pipeline.stages import Stages
+from kpatch_ci.stats.paired import rounded
 from kpatch_ci.stats.precision import Precision, next_boots, too_wide
 
 Note = Callable[[str], None]
@@ -87,5 +88,5 @@ def more_seeds(seeds: Sequence[Seed], boots: int) -> tuple[Seed, ...]:
 def _ahead(number: int, boots: int, wide: Mapping[Key, float], asked: Precision) -> str:
     workloads = ", ".join(sorted({f"{workload} {arch}" for _, arch, workload in wide}))
     widest = max(wide.values())
-    so_far = f"±{widest:.2g} %" if widest < float("inf") else "no exact interval"
+    so_far = f"±{rounded(widest)} %" if widest < float("inf") else "no exact interval"
     return f"round {number}: {boots} boots an arm for {workloads}: {so_far} so far, ±{asked.percent:g} % asked for"

@@ -50,9 +50,10 @@ def mode_notes(document: Document) -> list[str]:
 
 
 def sample_count(comparison: ComparisonDoc) -> str:
-    """How much was compared: ``12 pairs``, or by arm where there are none."""
+    """How much was compared: ``12 pairs`` (of 6 boots, where that is not one each), or by arm where there are none."""
     if Mode(comparison.mode) not in UNPAIRED:
-        return f"{len(comparison.seeds)} pairs"
+        pairs, boots = len(comparison.seeds), comparison.units
+        return f"{pairs} pairs" + (f" of {boots} boot{'s' * (boots != 1)}" if boots not in (None, pairs) else "")
     baseline, patched = (sum(v is not None for v in values) for values in (comparison.baseline, comparison.patched))
     return f"{baseline} and {patched} runs"
 

@@ -65,6 +65,11 @@ def percent(log_change: float, better: str) -> float:
     return sign * 100 * math.expm1(min(sign * log_change, _LARGEST_LOG))
 
 
+def rounded(value: float) -> str:
+    """A percentage that is no more than an estimate: two digits, and no exponent."""
+    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
+
+
 def estimate(
     baseline: Sequence[float],
     patched: Sequence[float],

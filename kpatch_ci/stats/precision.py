@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kpatch_ci.model.comparison import Comparison
+from kpatch_ci.stats.paired import rounded
 from kpatch_ci.stats.verdict import Thresholds
 
 DEFAULT_MOST = 48
@@ -77,8 +78,8 @@ def told(comparison: Comparison, asked: Precision) -> str:
         return ""
     boots = len({seed.boot for seed in comparison.seeds})
     if width <= asked.percent:
-        return f"±{asked.percent:g} % asked for, ±{width:.2g} % reached with {boots} boots"
-    short = "no exact interval" if math.isinf(width) else f"±{width:.2g} %"
+        return f"±{asked.percent:g} % asked for, ±{rounded(width)} % reached with {boots} boots"
+    short = "no exact interval" if math.isinf(width) else f"±{rounded(width)} %"
     end = (
         f"at the cap of {boots} boots"
         if boots >= asked.most

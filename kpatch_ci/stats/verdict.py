@@ -9,7 +9,7 @@ from kpatch_ci.model.status import Verdict
 from kpatch_ci.stats import ranksum, signedrank
 from kpatch_ci.stats.detect import fewest
 from kpatch_ci.stats.floor import Floor
-from kpatch_ci.stats.paired import Estimate
+from kpatch_ci.stats.paired import Estimate, rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _not_significant(estimate: Estimate, p: str, alpha: float, limit: str, tests
 def _power(estimate: Estimate, alpha: float, mde: float | None) -> str:
     """What a comparison like this one would have found; ``alpha``: of Holm's first step."""
     if mde is not None:
-        return f"; would have found a change of {mde:.2g} % or more in four of five"
+        return f"; would have found a change of {rounded(mde)} % or more in four of five"
     needed = fewest(estimate, alpha)
     return f"; {estimate.counted} could not have shown one: that needs {needed}" if needed else ""
 

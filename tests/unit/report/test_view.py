@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from kpatch_ci.model.comparison import Comparison
+from kpatch_ci.model.status import Mode
 from kpatch_ci.report.clean import folded, plain_ascii, printable, quoted, safe_json, tail
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.schema import ArchDoc
@@ -21,6 +24,7 @@ from kpatch_ci.report.view import (
     percent,
     primaries,
     probability,
+    sample_count,
 )
 from tests.fakes.results import arch_result, comparison, run_result
 
@@ -143,3 +147,15 @@ def test_ascii_keeps_what_can_be_read() -> None:
 def test_folding_and_quoting_keep_the_width() -> None:
     assert folded("aaa bbb ccc", 8, "- ", "  ") == ["- aaa", "  bbb", "  ccc"]
     assert quoted("abcdefgh\nij", 6, "| ") == ["| abcd", "| efgh", "| ij"]
+
+
+def test_what_was_compared_is_counted_in_pairs_and_boots_where_these_differ() -> None:
+    def said(**changes: Any) -> str:
+        made = replace(comparison("w", case="all", primary=True), **changes)
+        (found,) = primaries(as_document(run_result(("S", arch_result(comparisons=(made,))))).series[0].arches[0])
+        return sample_count(found)
+
+    assert said() == said(units=3) == "3 pairs"
+    assert said(units=2) == "3 pairs of 2 boots"
+    assert said(units=1) == "3 pairs of 1 boot"
+    assert said(mode=Mode.KVM) == "3 and 3 runs"

@@ -33,6 +33,7 @@ def test_an_interval_within_the_threshold_is_no_change_even_where_significant() 
 def test_no_change_says_what_would_have_been_found() -> None:
     _, reason = decide(of(0.1), 0.5, T, 1.0, mde=1.27)
     assert reason.endswith("within the threshold of 1 %; would have found a change of 1.3 % or more in four of five")
+    assert "a change of 124 % or more" in decide(of(0.1), 0.5, T, 1.0, mde=123.7)[1]
 
 
 def test_an_interval_across_the_threshold_is_inconclusive() -> None:
