@@ -12,8 +12,8 @@ GB = 1000**3
 MEMORY_NEEDED = 4 * GIB
 MEMORY_SLACK = 0.9
 """A machine that is sold with 4 GiB shows less: firmware and kernel keep some."""
-DISK_COLD = 12 * GB
-DISK_WARM = 4 * GB
+DISK_COLD = 16 * GB
+DISK_WARM = 8 * GB
 """Once the tool root is there, what remains is trees, objects and snapshots."""
 PYTHON = (3, 11)
 

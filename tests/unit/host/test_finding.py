@@ -22,7 +22,7 @@ def test_four_gib_as_sold_are_enough(total: int, ok: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("free", "warm", "ok"), [(13, False, True), (11, False, False), (11, True, True), (3, True, False)]
+    ("free", "warm", "ok"), [(17, False, True), (15, False, False), (15, True, True), (7, True, False)]
 )
 def test_an_empty_cache_wants_more_room_than_a_warm_one(free: int, warm: bool, ok: bool) -> None:
     found = finding.disk(free * GB, "/cache", warm=warm)
