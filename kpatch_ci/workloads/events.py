@@ -151,7 +151,7 @@ def _ending(run: Event) -> str:
 
 
 def _extra(run: Event, counters: Event, delta: Event) -> dict[str, object]:
-    """What explains the samples: times, resource usage, the other counters, residencies, the counters' hash."""
+    """What explains the samples: times, resource usage, the other counters, residencies, frequency over time, the counters' hash."""
     own = {m.name for m in COUNTERS}
     return {
         "argv": run.get("argv"),
@@ -159,6 +159,8 @@ def _extra(run: Event, counters: Event, delta: Event) -> dict[str, object]:
         "rusage": {key: run[key] for key in RUSAGE if key in run},
         "counters": {key: value for key, value in delta.items() if key not in own},
         "time_in_state": _mapping(counters.get("time_in_state")),
+        "cpu_times": _mapping(counters.get("cpu_times")),
+        "frequency": _mapping(counters.get("frequency")),
         "schedstat_sum": counters.get("schedstat_sum"),
     }
 

@@ -32,6 +32,8 @@
 #include <linux/string.h>
 #include <linux/version.h>
 
+#include "changes.h"
+
 #define MAX_POLICIES	64
 #define MAX_STEPS	32
 #define RATIO_SHIFT	16
@@ -229,10 +231,13 @@ static void kpci_switch(struct perf_event *event, struct perf_sample_data *data,
 
 static void kpci_set(struct kpci_domain *d, unsigned int index)
 {
+	unsigned int khz = d->table[index].frequency;
 	unsigned long flags;
 	int cpu;
 
-	WRITE_ONCE(d->khz, d->table[index].frequency);
+	if (khz != d->khz)
+		kpci_record(cpumask_first(&d->cpus), d->khz, khz);
+	WRITE_ONCE(d->khz, khz);
 	WRITE_ONCE(d->ratio, d->table[index].driver_data);
 	/* Pairs with kpci_take_ratio(). */
 	smp_mb();
@@ -274,6 +279,14 @@ static unsigned int kpci_fast_switch(struct cpufreq_policy *p, unsigned int khz)
 static unsigned int kpci_get(unsigned int cpu)
 {
 	return READ_ONCE(per_cpu(kpci_cpus, cpu).domain->khz);
+}
+
+static void kpci_show_policies(struct seq_file *m)
+{
+	int i;
+
+	for (i = 0; i < nr_policies; i++)
+		seq_printf(m, "policy %u %u\n", cpumask_first(&domains[i]->cpus), READ_ONCE(domains[i]->khz));
 }
 
 static int kpci_init(struct cpufreq_policy *p)
@@ -444,12 +457,15 @@ static int __init kpci_cpufreq_init(void)
 		err = cpufreq_register_driver(&kpci_driver);
 	if (err)
 		kpci_clean();
+	else
+		kpci_export_changes();
 	return err;
 }
 module_init(kpci_cpufreq_init);
 
 static void __exit kpci_cpufreq_exit(void)
 {
+	kpci_unexport_changes();
 	cpufreq_unregister_driver(&kpci_driver);
 	kpci_clean();
 }

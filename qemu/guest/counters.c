@@ -60,6 +60,7 @@ void counters_open(void)
 	memset(&before, 0, sizeof(before));
 	memset(&after, 0, sizeof(after));
 	memset(interrupts, 0, sizeof(interrupts));
+	frequency_touch();
 }
 
 static void read_perf(struct snapshot *s)
@@ -92,6 +93,7 @@ static void read_texts(struct snapshot *s)
 
 void counters_start(void)
 {
+	frequency_start();
 	read_texts(&before);
 	before.ns = now_ns();
 	read_perf(&before);
@@ -111,27 +113,8 @@ void counters_stop(void)
 	after.ns = now_ns();
 	read_texts(&after);
 	read_file("/proc/interrupts", interrupts, TEXT);
+	frequency_stop();
 	end_hash = hash(hash(hash(0xcbf29ce484222325ULL, after.schedstat), after.stat), interrupts);
-}
-
-/* Column `field` (from 1, after the name) of every line that starts with `cpu<digit>`, summed. */
-static int64_t schedstat_sum(const char *text, int field)
-{
-	int64_t sum = 0;
-	const char *p;
-	int i;
-
-	for (p = text; p; p = strchr(p, '\n')) {
-		p += *p == '\n';
-		if (strncmp(p, "cpu", 3) || p[3] < '0' || p[3] > '9')
-			continue;
-		for (i = 0; i < field && p; i++)
-			p = strchr(p + (i > 0), ' ');
-		if (!p)
-			break;
-		sum += strtoll(p, NULL, 10);
-	}
-	return sum;
 }
 
 /* The first number of /proc/stat's line `name`. */
@@ -164,8 +147,32 @@ static void emit_freq(int cpu)
 	json_close('}');
 }
 
-/* Fields of /proc/schedstat's cpu lines, version 15: ttwu_count, ttwu_local, rq_cpu_time (ns). */
-enum { TTWU_COUNT = 5, TTWU_LOCAL = 6, RQ_CPU_TIME = 7 };
+/* Fields of /proc/schedstat's cpu lines: ttwu_count, ttwu_local, rq_cpu_time and run_delay (ns). */
+enum { TTWU_COUNT = 5, TTWU_LOCAL = 6, RQ_CPU_TIME = 7, RUN_DELAY = 8 };
+
+static int64_t cpu_delta(int cpu, int field)
+{
+	return schedstat_cpu(after.schedstat, cpu, field) - schedstat_cpu(before.schedstat, cpu, field);
+}
+
+/* How long tasks ran on each CPU, and waited for it. A task's time is counted when it leaves the CPU. */
+static void emit_cpu_times(void)
+{
+	char key[32];
+	int cpu;
+
+	json_key("cpu_times");
+	json_open('{');
+	for (cpu = 0; cpu < cpus; cpu++) {
+		snprintf(key, sizeof(key), "cpu%d", cpu);
+		json_key(key);
+		json_open('{');
+		json_int("run_ns", cpu_delta(cpu, RQ_CPU_TIME));
+		json_int("wait_ns", cpu_delta(cpu, RUN_DELAY));
+		json_close('}');
+	}
+	json_close('}');
+}
 
 void counters_emit(void)
 {
@@ -175,6 +182,7 @@ void counters_emit(void)
 		{ "forks", "\nprocesses " },
 	};
 	int64_t busy = schedstat_sum(after.schedstat, RQ_CPU_TIME) - schedstat_sum(before.schedstat, RQ_CPU_TIME);
+	bool known = schedstat_known(before.schedstat) && schedstat_known(after.schedstat);
 	char hex[32];
 	size_t i;
 	int cpu;
@@ -186,7 +194,7 @@ void counters_emit(void)
 		json_int("context_switches", after.perf[0] - before.perf[0]);
 	if (perf_fd[0][1] >= 0)
 		json_int("migrations", after.perf[1] - before.perf[1]);
-	if (*after.schedstat) {
+	if (known) {
 		json_int("wakeups", schedstat_sum(after.schedstat, TTWU_COUNT) -
 				    schedstat_sum(before.schedstat, TTWU_COUNT));
 		json_int("wakeups_local", schedstat_sum(after.schedstat, TTWU_LOCAL) -
@@ -195,7 +203,7 @@ void counters_emit(void)
 	for (i = 0; i < sizeof(stats) / sizeof(stats[0]); i++)
 		json_int(stats[i].key, stat_value(after.stat, stats[i].line) - stat_value(before.stat, stats[i].line));
 	/* /proc/stat's idle time moves in 10 ms; the run queues' own time moves in ns. */
-	if (*after.schedstat)
+	if (known)
 		json_int("idle_ns", (after.ns - before.ns) * cpus - busy);
 	json_close('}');
 	json_key("time_in_state");
@@ -204,6 +212,9 @@ void counters_emit(void)
 		if (*after.freq[cpu])
 			emit_freq(cpu);
 	json_close('}');
+	if (known)
+		emit_cpu_times();
+	frequency_emit(before.ns, after.ns);
 	snprintf(hex, sizeof(hex), "%016" PRIx64, end_hash);
 	json_str("schedstat_sum", hex);
 	json_end();

@@ -45,6 +45,17 @@ void counters_start(void);
 void counters_stop(void);
 void counters_emit(void);
 
+/* schedstat.c: `field` counts from 1, after the line's name */
+bool schedstat_known(const char *text);
+int64_t schedstat_sum(const char *text, int field);
+int64_t schedstat_cpu(const char *text, int cpu, int field);
+
+/* frequency.c */
+void frequency_touch(void);
+void frequency_start(void);
+void frequency_stop(void);
+void frequency_emit(int64_t start, int64_t end);
+
 /* run.c */
 struct result {
 	int exit;

@@ -36,6 +36,13 @@ COUNTED = {
     "event": "counters",
     "delta": {"context_switches": 32328, "migrations": 1989, "wakeups": 18732, "wakeups_local": 13419, "forks": 321},
     "time_in_state": {"policy0": {"500000": 12}},
+    "cpu_times": {"cpu0": {"run_ns": 82390448, "wait_ns": 3888}},
+    "frequency": {
+        "span_ns": 402689024,
+        "lost": 0,
+        "known_from_ns": 0,
+        "policies": {"policy6": {"khz": 1500000, "changes": [[3347152, 700000]]}},
+    },
     "schedstat_sum": "4e5c917ef98cd0de",
 }
 END = {"event": "end", "status": "ok", "reason": "job done"}
@@ -63,9 +70,16 @@ def test_a_good_run_gives_its_figure_and_the_counters() -> None:
         "rusage": {"utime_us": 361692, "nvcsw": 18981},
         "counters": {"wakeups_local": 13419, "forks": 321},
         "time_in_state": {"policy0": {"500000": 12}},
+        "cpu_times": COUNTED["cpu_times"],
+        "frequency": COUNTED["frequency"],
         "schedstat_sum": "4e5c917ef98cd0de",
     }
     assert r.log_tail.endswith("Time: 0.400")
+
+
+def test_a_kernel_without_schedstat_and_frequencies_tells_of_neither() -> None:
+    r = parsed(text(JOB, SAID, RUN, {k: v for k, v in COUNTED.items() if k not in {"cpu_times", "frequency"}}, END))
+    assert (r.status, r.extra["cpu_times"], r.extra["frequency"]) == (Status.PASSED, {}, {})
 
 
 def test_what_came_before_the_snapshot_may_be_missing() -> None:
