@@ -56,6 +56,8 @@ class ArchResult:
     differing: Mapping[str, tuple[str, ...]] | None = None
     """Objects that differ between the arms, each with its sections that do; None where that is not known."""
     comparisons: tuple[Comparison, ...] = ()
+    clusters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The machine file's clusters and their CPUs."""
     status: Status = Status.PASSED
     """Failed: does not apply, build (after each patch, where asked for) or boot, a workload failed, or a primary figure regressed."""
     reason: str = ""

@@ -162,6 +162,7 @@ def _arch(
         each=each,
         checks=checks,
         comparisons=ordered,
+        clusters={cluster.name: cluster.cpus for cluster in machine.clusters},
         status=status,
         reason=reason,
         reproduce=command,

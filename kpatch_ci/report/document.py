@@ -23,7 +23,9 @@ from kpatch_ci.model.workload import Replicate
 from kpatch_ci.report.checks import check_json, each_json, warnings_json
 from kpatch_ci.report.logs import log_names
 from kpatch_ci.report.residency import residencies
+from kpatch_ci.report.running import placement_times
 from kpatch_ci.report.schema import Document
+from kpatch_ci.report.timeline import timelines
 
 FACTS = (
     "release",
@@ -112,6 +114,9 @@ def _arch(arch: ArchResult, logs: Logs) -> Json:
         "replicates": {"baseline": _replicates(arch.baseline), "patched": _replicates(arch.patched)},
         "comparisons": [_comparison(c) for c in arch.comparisons],
         "residencies": residencies(arch.baseline, arch.patched),
+        "clusters": arch.clusters,
+        "placement_times": placement_times(arch.baseline, arch.patched, arch.clusters),
+        "timelines": timelines(arch.baseline, arch.patched),
     }
 
 

@@ -18,6 +18,7 @@ from kpatch_ci.report.parts import (
     VerdictText,
     WarningDoc,
 )
+from kpatch_ci.report.recorded import PlacementTimesDoc, TimelineDoc
 
 
 class Part(BaseModel):
@@ -280,6 +281,10 @@ class ArchDoc(Part):
     replicates: RunsDoc = RunsDoc()
     comparisons: list[ComparisonDoc] = []
     residencies: list[ResidencyDoc] = []
+    clusters: dict[str, list[int]] = {}
+    """The machine file's clusters and their CPUs."""
+    placement_times: list[PlacementTimesDoc] = []
+    timelines: list[TimelineDoc] = []
 
 
 class ClaimDoc(Part):

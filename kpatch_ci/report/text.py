@@ -11,6 +11,7 @@ from kpatch_ci.report.diff import flatten
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import Failure, failures
 from kpatch_ci.report.proofs import added, differing, proven
+from kpatch_ci.report.running import shift_lines
 from kpatch_ci.report.schema import ArchDoc, ArmBootDoc, BuildDoc, ComparisonDoc, Document, SeriesDoc
 from kpatch_ci.report.view import (
     SIGN_NOTE,
@@ -179,6 +180,7 @@ def _tables(arch: ArchDoc, document: Document) -> list[str]:
         for case, before, after in migration_rates(arch, name):
             rate = f"{figure(before)} -> {figure(after)}"
             lines += _fold(f"{case}: migrations per 1000 context switches {rate}", "  ")
+        lines += [line for shift in shift_lines(arch, name) for line in _fold(shift, "  ")]
     methods = sorted({c.ci_method for c in arch.comparisons if c.ci_method})
     return [*lines, "", *_fold(f"CI: {', '.join(methods)}.")] if methods else lines
 

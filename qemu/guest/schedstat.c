@@ -5,7 +5,10 @@
 
 #include "kpci.h"
 
-/* 15: Linux 2.6 to 6.12; 16 and 17 changed the domain lines only. Of another one nothing is known, so nothing is said. */
+/*
+ * 15 is in 5.10 and 6.1. 16 (6.12) and 17 changed the domain lines only (Documentation/scheduler/sched-stats.rst).
+ * Of another one nothing is known, so nothing is said.
+ */
 enum { OLDEST = 15, NEWEST = 17 };
 
 bool schedstat_known(const char *text)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,3 +41,24 @@ def test_the_iowait_boost_speeds_dd_up_on_a_slow_device(kpatch_ci: Command, tmp_
         "kernel/iowait_reset_ticks",
         "kernel/iowait_apply_ticks",
     }
+    check_recorded(part)
+
+
+def check_recorded(part: Any) -> None:
+    """Frequency over time, and where tasks ran: the boost is lost in the baseline and kept in the patched kernel."""
+    lines = {(t["case"], t["policy"]): t for t in part["timelines"]}
+    line = lines["rw=read,bs=1M", "policy0"]
+    for arm in ("baseline", "patched"):
+        assert line[arm]["lost"] == 0
+        assert 0 < line[arm]["total"] == len(line[arm]["changes"])
+        assert all(0 <= at <= line[arm]["span_ns"] for at, _ in line[arm]["changes"])
+    assert line["baseline"]["changes"][-1][1] == 500000
+    assert line["patched"]["changes"][-1][1] == 1800000
+    assert part["clusters"] == {"little": [0, 1, 2, 3, 4, 5], "big": [6, 7]}
+    (where,) = (p for p in part["placement_times"] if p["case"] == "rw=read,bs=1M")
+    for arm in ("baseline", "patched"):
+        assert where[arm]["cpus"].keys() == {str(n) for n in range(8)}
+        assert sum(where[arm]["cpus"].values()) == pytest.approx(1)
+        assert sum(where[arm]["clusters"].values()) == pytest.approx(1)
+        # Tasks cannot run for longer than three replicates of eight CPUs take, and dd does run.
+        assert 0.01 < where[arm]["seconds"] < 3 * 8 * line[arm]["span_ns"] / 1e9

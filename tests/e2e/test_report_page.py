@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kpatch_ci.model.result import ArchResult, RunResult
+from kpatch_ci.model.result import ArchResult, ArmResult, RunResult
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import Replicate
 from kpatch_ci.report.html.page import to_html
@@ -44,7 +44,7 @@ MISPLACED = """(() => {
       if (inside(a) && overlap(a.getBoundingClientRect(), b.getBoundingClientRect()))
         found.push(`overlap: ${a.textContent} / ${b.textContent}`);
     }));
-  for (const svg of document.querySelectorAll("svg.strip, svg.panel, svg.bar")) {
+  for (const svg of document.querySelectorAll("svg.strip, svg.panel, svg.bar, svg.panel svg")) {
     const box = svg.getBoundingClientRect();
     if (inside(svg) && (box.width < 100 || box.height < 10)) found.push(`small: ${svg.textContent} ${box.width}x${box.height}`);
   }
@@ -84,17 +84,28 @@ def good_arch(place: Path) -> ArchResult:
     for metric in ("migrations", "context_switches", "wakeups"):
         found += [comparison(metric=metric, unit="count", case=c, ci_percent=(-350.0, 12.0)) for c in labels]
     states = {"policy0": {"500000": 30, "800000": 0, "1800000": 70}, "policy6": {"700000": 100, "2400000": 3}}
-    runs = tuple(
-        Replicate("hackbench", label, seed, Status.PASSED, Mode.DETERMINISTIC, extra={"time_in_state": states})
-        for label in labels
-        for seed in SEEDS
-    )
-    arms = []
+    ran = {f"cpu{n}": {"run_ns": 10_000_000 * (1 + n), "wait_ns": 5000} for n in range(8)}
+    arms: list[ArmResult] = []
     for arm in ("baseline", "patched"):
+        extra = {"time_in_state": states, "cpu_times": ran, "frequency": frequencies(1 + len(arms))}
+        runs = tuple(
+            Replicate("hackbench", label, seed, Status.PASSED, Mode.DETERMINISTIC, extra=extra)
+            for label in labels
+            for seed in SEEDS
+        )
         console = place / f"{arm}.log"
         console.write_text("".join(f"[{i:12.6f}] {arm} says line {i} <b>&amp;\n" for i in range(LINES)))
         arms.append(arm_result(arm, boots=(boot(1, arm, console=console),), replicates=runs))
-    return arch_result(baseline=arms[0], patched=arms[1], comparisons=tuple(found))
+    clusters = {"little": tuple(range(6)), "big": (6, 7)}
+    return arch_result(baseline=arms[0], patched=arms[1], clusters=clusters, comparisons=tuple(found))
+
+
+def frequencies(speed: int) -> dict[str, object]:
+    """One policy that changes every 10 ms / speed, more often than is drawn, and one that never does."""
+    steps = (500000, 800000, 1100000, 1400000, 1800000)
+    changes = [[10_000_000 * n // speed, steps[n % 5]] for n in range(1, 500)]
+    policies = {"policy0": {"khz": 1400000, "changes": changes}, "policy6": {"khz": 700000, "changes": []}}
+    return {"span_ns": 5_000_000_000 // speed, "lost": 3, "known_from_ns": 9_000_000, "policies": policies}
 
 
 def result(place: Path) -> RunResult:
@@ -126,6 +137,10 @@ def test_nothing_is_clipped_overlaps_or_is_pale(page: Page, width: int, dark: bo
     page.open("/pages/report.html", width=width, dark=dark)
     assert page.value("matchMedia('(prefers-color-scheme: dark)').matches") is dark
     assert page.value("document.querySelectorAll('svg.strip').length") > 10
+    assert page.value("document.querySelectorAll('path.step').length") == 2 * 3 * 2, (
+        "two policies, three cases, two arms"
+    )
+    assert page.value("document.querySelectorAll('path.solid').length") == 3
     for _ in ("folded", "unfolded"):
         assert page.value("document.documentElement.scrollWidth") == width
         assert page.value(MISPLACED) == []

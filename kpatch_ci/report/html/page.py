@@ -21,7 +21,7 @@ from kpatch_ci.report.clean import visible
 from kpatch_ci.report.diff import flatten
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import failures
-from kpatch_ci.report.html import figures, lists, plots
+from kpatch_ci.report.html import figures, lists, plots, recorded
 from kpatch_ci.report.html.console import consoles, shown_boot
 from kpatch_ci.report.html.guest import cpu_lines
 from kpatch_ci.report.schema import Document
@@ -33,6 +33,8 @@ _FUNCTIONS = (
     figures.counter_groups, figures.frequency_bars, figures.intervals, figures.legend, figures.pair_rows, figures.panels,
     figures.rates, lists.miss_lines, lists.proof_lines, lists.warning_lines, flatten, plots.verdict_class, shown_boot,
     check_line, cpu_lines, figures.is_paired, lists.each_lines, lists.finding_lines, view.sample_count,
+    recorded.placement_panels, recorded.placement_rows, recorded.steady_lines, recorded.timeline_panels,
+    recorded.timeline_rows, recorded.timeline_seed,
 )  # fmt: skip
 """What the templates call."""
 

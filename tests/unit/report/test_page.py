@@ -134,6 +134,15 @@ def hostile(attack: str) -> Document:
             arch["residencies"] = [
                 {"workload": f"dd{attack}", "case": attack, "policy": attack, "baseline": shares, "patched": shares}
             ]
+            ran = {"cpus": {attack: 0.75, "1": 0.25}, "clusters": {attack: 1.0}}
+            line = {"span_ns": 10, "khz": 5, "changes": [[5, 6]], "total": 1}
+            told = {"workload": f"dd{attack}", "case": attack}
+            arch["clusters"] = {attack: [0], "other": [1]}
+            arch["placement_times"] = [told | {"baseline": ran, "patched": ran}]
+            arch["timelines"] = [
+                told | {"seed": attack, "policy": attack, "baseline": line, "patched": line},
+                told | {"seed": attack, "policy": attack, "baseline": {"span_ns": 10, "khz": 5}},
+            ]
             for c in arch["comparisons"]:
                 c["seeds"] = [attack for _ in c["seeds"]]
     return Document.model_validate(raw)
