@@ -148,9 +148,9 @@ def _summary(line: FrequencyLineDoc) -> str:
     if not line.span_ns:
         return "nothing recorded"
     changes = "1 change" if line.total == 1 else f"{line.total} changes"
-    thinned = f", drawn from {len(line.changes)} points" if line.total > len(line.changes) else ""
-    lost = f", {line.lost} before them lost" if line.lost else ""
-    return f"{changes} in {line.span_ns / 1e6:.1f} ms{thinned}{lost}"
+    drawn = f" ({len(line.changes)} drawn)" if line.total > len(line.changes) else ""
+    lost = f", {line.lost} lost" if line.lost else ""
+    return f"{changes}{drawn} in {line.span_ns / 1e6:.1f} ms{lost}"
 
 
 def _joined(cpus: list[str]) -> str:

@@ -133,7 +133,7 @@ def test_what_the_ring_lost_is_not_drawn_and_is_counted() -> None:
     assert paths(stretch.steps([("patched", lost)], "said"), "step") == ["M500 10.2H600V0H1000"]
     [panel] = recorded.timeline_panels(arch_of(timelines=[timeline("policy0", FrequencyLineDoc(), lost)]), "dd")
     assert "baseline: nothing recorded" in texts(panel.picture)
-    assert "patched: 1 change in 100.0 ms, 12 before them lost" in texts(panel.picture)
+    assert "patched: 1 change in 100.0 ms, 12 lost" in texts(panel.picture)
 
 
 def test_policies_that_never_changed_are_a_sentence() -> None:
@@ -167,7 +167,7 @@ def test_the_table_behind_the_steps_is_bounded_and_says_so() -> None:
     assert rows[-1] == ("bs=4k, CPUs 0-1", "patched", "and 5 more", "in result.json")
     assert len(rows) == 2 + recorded.MOST_ROWS + 1
     [panel] = recorded.timeline_panels(arch_of(timelines=[one]), "dd")
-    assert f"patched: 9999 changes in 100.0 ms, drawn from {recorded.MOST_ROWS + 4} points" in texts(panel.picture)
+    assert f"patched: 9999 changes ({recorded.MOST_ROWS + 4} drawn) in 100.0 ms" in texts(panel.picture)
 
 
 def test_hostile_labels_are_text() -> None:
