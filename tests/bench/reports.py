@@ -42,13 +42,20 @@ def made(workload: str, case: str, metric: str, unit: str) -> Comparison:
 
 
 def arch(name: str, place: Path) -> ArchResult:
-    """An architecture with all cases, residencies and consoles."""
+    """An architecture with all cases, residencies, frequencies over time, running times and consoles."""
     found = [made(w, "all", "time", "s") for w in WORKLOADS]
     found += [made(w, case, "time", "s") for w in WORKLOADS for case in CASES]
     found += [made(w, case, m.name, m.unit) for w in WORKLOADS for case in CASES for m in COUNTERS]
+    ran = {f"cpu{n}": {"run_ns": 10_000_000 * (n + 1), "wait_ns": n} for n in range(8)}
+    lines = {
+        f"policy{p}": {"khz": 500_000, "changes": [[n * 10_000_000, 500_000 + n % 5] for n in range(50)]}
+        for p in (0, 6)
+    }
+    frequency = {"span_ns": 500_000_000, "lost": 0, "known_from_ns": 0, "policies": lines}
     states = {f"policy{p}": {str(k): k // 100_000 for k in range(500_000, 2_000_000, 300_000)} for p in (0, 6)}
+    extra = {"time_in_state": states, "cpu_times": ran, "frequency": frequency}
     runs = tuple(
-        Replicate(w, case, seed, Status.PASSED, Mode.DETERMINISTIC, extra={"time_in_state": states})
+        Replicate(w, case, seed, Status.PASSED, Mode.DETERMINISTIC, extra=extra)
         for w in WORKLOADS
         for case in CASES
         for seed in SEEDS
@@ -60,7 +67,8 @@ def arch(name: str, place: Path) -> ArchResult:
             "".join(f"[{i:12.6f}] a line of a console, as long as such lines are\n" for i in range(2000))
         )
         arms.append(arm_result(arm, name, boots=(boot(1, arm, name, console=console),), replicates=runs))
-    return arch_result(name, baseline=arms[0], patched=arms[1], comparisons=tuple(found))
+    clusters = {"little": tuple(range(6)), "big": (6, 7)}
+    return arch_result(name, clusters=clusters, baseline=arms[0], patched=arms[1], comparisons=tuple(found))
 
 
 def result(place: Path) -> RunResult:

@@ -13,7 +13,7 @@ from kpatch_ci.report.recorded import FrequencyLineDoc, PlacementTimesDoc, Runni
 from kpatch_ci.report.schema import ArchDoc
 from kpatch_ci.report.view import figure
 
-MOST_ROWS = 60
+MOST_POINTS = 60
 """Changes of one line in the table; result.json has the others."""
 _TO = "\N{RIGHTWARDS ARROW}"
 
@@ -109,17 +109,20 @@ def steady_lines(arch: ArchDoc, workload: str) -> list[str]:
     ]
 
 
-def timeline_rows(arch: ArchDoc, workload: str) -> Iterator[tuple[str, str, str, str]]:
-    """Case and CPUs, arm, ms, MHz: the table behind ``timeline_panels``, each line's first changes."""
+def timeline_rows(arch: ArchDoc, workload: str) -> Iterator[tuple[str, str, str]]:
+    """Case and CPUs, arm, and its line in words: the table behind ``timeline_panels``. A row a change would be most of the page."""
     for one in _timelines(arch, workload):
         for name, line in _arms(one):
-            if not line.span_ns:
-                continue
-            points = [(line.known_from_ns, line.khz), *line.changes]
-            for ns, khz in points[:MOST_ROWS]:
-                yield _label(arch, one), name, f"{ns / 1e6:.3f}", megahertz(str(khz)).removesuffix(" MHz")
-            if len(points) > MOST_ROWS:
-                yield _label(arch, one), name, f"and {len(points) - MOST_ROWS} more", "in result.json"
+            if line.span_ns:
+                yield _label(arch, one), name, _points(line)
+
+
+def _points(line: FrequencyLineDoc) -> str:
+    """``1400 from 0, 1100 from 11.359, ...``: MHz and ms."""
+    points = [(line.known_from_ns, line.khz), *line.changes]
+    words = [f"{khz / 1000:g} from {round(ns / 1e6, 3):g}" for ns, khz in points[:MOST_POINTS]]
+    more = len(points) - MOST_POINTS
+    return ", ".join([*words, f"and {more} more in result.json"] if more > 0 else words)
 
 
 def timeline_seed(arch: ArchDoc, workload: str) -> str:
