@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from kpatch_ci.model.workload import COUNTERS, MIGRATIONS
 from kpatch_ci.report.html import plots
-from kpatch_ci.report.html.guest import khz_of, megahertz, policy_cpus
+from kpatch_ci.report.html.guest import cpus_named, khz_of, megahertz, policy_cpus
 from kpatch_ci.report.html.scale import scale_of
 from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, ResidencyDoc
 from kpatch_ci.report.view import (
@@ -163,7 +163,7 @@ def legend(arch: ArchDoc, workload: str) -> list[tuple[str, Markup]]:
 
 
 def _bars(r: ResidencyDoc, cpus: str, order: Sequence[str]) -> Bars:
-    label = f"{r.case}, {f'CPUs {cpus}' if cpus else r.policy}"
+    label = f"{r.case}, {cpus_named(cpus) if cpus else r.policy}"
     arms = []
     for name, times in (("baseline", r.baseline), ("patched", r.patched)):
         shares = ", ".join(f"{megahertz(k)} {_share(times.shares.get(k))}" for k in order if times.shares.get(k))

@@ -36,6 +36,11 @@ def _told(arch: ArchDoc, fact: str) -> list[dict[str, Any]]:
     return [part for part in found if isinstance(part, dict)] if isinstance(found, list) else []
 
 
+def cpus_named(cpus: str) -> str:
+    """``CPU 3``, ``CPUs 0-5``."""
+    return f"{'CPU' if cpus.isdecimal() else 'CPUs'} {cpus}"
+
+
 def cpu_ranges(cpus: str) -> str:
     """``0 1 2 3 7`` -> ``0-3,7``; anything else as it is."""
     words = cpus.split()

@@ -8,7 +8,7 @@ from itertools import chain
 
 from kpatch_ci.report.html import stretch
 from kpatch_ci.report.html.figures import Panel
-from kpatch_ci.report.html.guest import cpu_ranges, khz_of, megahertz, policy_cpus
+from kpatch_ci.report.html.guest import cpu_ranges, cpus_named, khz_of, megahertz, policy_cpus
 from kpatch_ci.report.recorded import FrequencyLineDoc, PlacementTimesDoc, RunningTimesDoc, TimelineDoc
 from kpatch_ci.report.schema import ArchDoc
 from kpatch_ci.report.view import figure
@@ -104,7 +104,7 @@ def steady_lines(arch: ArchDoc, workload: str) -> list[str]:
             before, after = (megahertz(str(line.khz)) if line.span_ns else "-" for _, line in _arms(one))
             found.setdefault((one.case, before, after), []).append(policies.get(one.policy, one.policy))
     return [
-        f"{case}: CPUs {_joined(cpus)} at {before}{'' if before == after else f' (baseline) and {after} (patched)'}"
+        f"{case}: {cpus_named(_joined(cpus))} at {before}{'' if before == after else f' (baseline) and {after} (patched)'}"
         for (case, before, after), cpus in found.items()
     ]
 
@@ -144,7 +144,7 @@ def _steady(one: TimelineDoc) -> bool:
 
 def _label(arch: ArchDoc, one: TimelineDoc) -> str:
     cpus = policy_cpus(arch).get(one.policy, "")
-    return f"{one.case}, {f'CPUs {cpus}' if cpus else one.policy}"
+    return f"{one.case}, {cpus_named(cpus) if cpus else one.policy}"
 
 
 def _summary(line: FrequencyLineDoc) -> str:

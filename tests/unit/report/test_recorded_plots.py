@@ -149,7 +149,7 @@ def test_policies_that_never_changed_are_a_sentence() -> None:
     assert [p.label for p in recorded.timeline_panels(arch, "dd")] == ["bs=4k, CPUs 0-1"]
     assert recorded.steady_lines(arch, "dd") == [
         "bs=4k: CPUs 2-3 at 700 MHz",
-        "other: CPUs 2 at 700 MHz (baseline) and 800 MHz (patched)",
+        "other: CPU 2 at 700 MHz (baseline) and 800 MHz (patched)",
     ]
     assert recorded.timeline_seed(arch, "dd") == "1.1"
     assert recorded.timeline_panels(arch, "hackbench") == []
