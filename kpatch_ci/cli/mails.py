@@ -11,9 +11,11 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from kpatch_ci.cli.output import shows_everything
 from kpatch_ci.kernel.source import split_ref
 from kpatch_ci.model.series import Patch, Series
 from kpatch_ci.pipeline.run import safe_name
+from kpatch_ci.report.claimlines import claim_lines
 from kpatch_ci.series.folder import series_from_files, series_from_patches
 from kpatch_ci.series.gitrange import read_range
 
@@ -73,6 +75,8 @@ def show_patches(out: Console, series: Series) -> None:
         facts += [f"note: {note}" for note in patch.notes]
         for fact in facts:
             out.print(Text(f"  {fact}"))
+    for line in claim_lines(series.claims, every=shows_everything()):
+        out.print(Text(line), soft_wrap=True)
     account = series.intake
     if account is None:
         return

@@ -45,6 +45,11 @@ def set_verbosity(level: int) -> None:
     log.setLevel(_LEVELS[max(-1, min(1, level))])
 
 
+def shows_everything() -> bool:
+    """Whether ``-v`` was given."""
+    return log.isEnabledFor(logging.DEBUG)
+
+
 def say(text: str) -> None:
     """One line for the person in front: stderr, unless ``-q``."""
     log.info("%s", text)

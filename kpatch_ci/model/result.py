@@ -9,9 +9,10 @@ from typing import Any
 
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult, Diagnostic, Proof
+from kpatch_ci.model.claim import Claim, JudgedClaim
 from kpatch_ci.model.comparison import Comparison
 from kpatch_ci.model.each import CheckResult, EachResult
-from kpatch_ci.model.series import ApplyResult, Claim
+from kpatch_ci.model.series import ApplyResult
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import Replicate
 
@@ -58,6 +59,8 @@ class ArchResult:
     comparisons: tuple[Comparison, ...] = ()
     clusters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """The machine file's clusters and their CPUs."""
+    claims: tuple[JudgedClaim, ...] = ()
+    """What the series' own text claims, beside ``comparisons``."""
     status: Status = Status.PASSED
     """Failed: does not apply, build (after each patch, where asked for) or boot, a workload failed, or a primary figure regressed."""
     reason: str = ""
@@ -81,6 +84,7 @@ class SeriesResult:
     arms: tuple[str, str] = ("baseline", "patched")
     """What was compared: a kernel each, marked ``(off)`` where its change was switched off."""
     claims: tuple[Claim, ...] = ()
+    """As read from its mails; each architecture has them beside its figures."""
     chosen: tuple[str, ...] = ()
     """What `try` picked, and why."""
     flags: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kpatch_ci.model.claim import Claim
 from kpatch_ci.model.status import Status
 
 
@@ -121,22 +122,6 @@ class Contrast(StrEnum):
     """Baseline against patched and switched off: what it costs to carry the code."""
     SWITCHED = "switched"
     """One kernel, switched off against on: what the change alone does, in a binary that is the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What a patch's own text says of a figure, and which of ours stands beside it."""
-
-    text: str
-    """As the mail has it."""
-    change_percent: float | None
-    """Positive where patched is better; None where the text gives no number."""
-    workload: str
-    metric: str
-    case: str = ""
-    """A case's label; empty: the primary figure."""
-    arch: str = ""
-    """Empty: on each architecture."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from kpatch_ci.pipeline.engine import Values
 from kpatch_ci.pipeline.plan import plans_for
 from kpatch_ci.pipeline.stages import apply_name, boot_name, build_name, run_name
 from kpatch_ci.series.safety import FLAG
+from kpatch_ci.stats.claims import judge_claims
 from kpatch_ci.stats.compare import compare_series
 from kpatch_ci.stats.precision import told
 from kpatch_ci.workloads.table import WORKLOADS
@@ -64,7 +65,7 @@ def compared(config: Config, series: Series, values: Values) -> tuple[Arms, dict
 def _series(config: Config, tree: Tree, series: Series, values: Values, command: str) -> SeriesResult:
     first, second = series.arms
     arms, found = compared(config, series, values)
-    arches = tuple(
+    judged = tuple(
         _arch(
             series,
             machine,
@@ -75,6 +76,10 @@ def _series(config: Config, tree: Tree, series: Series, values: Values, command:
             command=command,
         )
         for machine in config.machines
+    )
+    limits = {plan.name: plan.threshold_percent for plan in config.workloads}
+    arches = tuple(
+        replace(one, claims=judge_claims(series.claims, one.arch, one.comparisons, limits)) for one in judged
     )
     return SeriesResult(
         name=series.name,

@@ -13,6 +13,7 @@ from kpatch_ci.model.base import BaseReport
 from kpatch_ci.model.build import Tree
 from kpatch_ci.model.series import ApplyResult, Patch, Series
 from kpatch_ci.model.status import Status
+from kpatch_ci.report.claims import claim_json
 from kpatch_ci.series.apply import apply_on, open_index
 from kpatch_ci.series.base import SECONDS, find_base, with_history
 from kpatch_ci.series.blame import has_history, with_last_changes
@@ -38,6 +39,7 @@ class Checked:
             "tree_notes": list(self.tree.notes),
             "series": self.series.name,
             "taken": [_told(patch) for patch in self.series.patches],
+            "claims": [claim_json(claim) for claim in self.series.claims],
             "intake": None if self.series.intake is None else asdict(self.series.intake),
             **asdict(self.result),
             "base": None if self.base is None else asdict(self.base),

@@ -21,6 +21,7 @@ from kpatch_ci.model.series import AppliedPatch, ApplyResult
 from kpatch_ci.model.status import Status
 from kpatch_ci.model.workload import Replicate
 from kpatch_ci.report.checks import check_json, each_json, warnings_json
+from kpatch_ci.report.claims import claim_json, judged_json
 from kpatch_ci.report.logs import log_names
 from kpatch_ci.report.residency import residencies
 from kpatch_ci.report.running import placement_times
@@ -93,7 +94,7 @@ def _user_error(path: Path, error: Mapping[str, Any]) -> UserError:
 
 def _series(series: SeriesResult, logs: Logs) -> Json:
     arches = [_arch(a, logs) for a in series.arches]
-    claims = [_fields(c, "text change_percent workload metric case arch") for c in series.claims]
+    claims = [claim_json(c) for c in series.claims]
     return {**_fields(series, "name title notes variant arms status chosen flags"), "claims": claims, "arches": arches}
 
 
@@ -113,6 +114,7 @@ def _arch(arch: ArchResult, logs: Logs) -> Json:
         "proofs": [_fields(p, "kind name in_baseline in_patched holds derived why") for p in arch.proofs],
         "replicates": {"baseline": _replicates(arch.baseline), "patched": _replicates(arch.patched)},
         "comparisons": [_comparison(c) for c in arch.comparisons],
+        "claims": [judged_json(c) for c in arch.claims],
         "residencies": residencies(arch.baseline, arch.patched),
         "clusters": arch.clusters,
         "placement_times": placement_times(arch.baseline, arch.patched, arch.clusters),

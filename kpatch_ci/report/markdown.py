@@ -4,10 +4,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.status import Status
 from kpatch_ci.report.checks import all_lines
+from kpatch_ci.report.claimparts import JudgedClaimDoc
+from kpatch_ci.report.claims import (
+    WORTH,
+    claimed_text,
+    claims,
+    figure_text,
+    interval_text,
+    measured_text,
+    summary,
+    where_text,
+)
 from kpatch_ci.report.clean import one_line, tail
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import Failure, arch_failures, failures
@@ -16,7 +28,6 @@ from kpatch_ci.report.view import (
     SIGN_NOTE,
     cases,
     change,
-    claims,
     every_arch,
     interval,
     mode_notes,
@@ -104,16 +115,28 @@ def _listed(title: str, texts: list[str]) -> list[str]:
 
 
 def _claims(document: Document) -> list[str]:
-    """What the patches' texts claim beside what was measured."""
-    rows = [["series", "arch", "figure", "claimed %", "measured %", "verdict", "the mail says"]]
+    """What the patches' texts claim beside what was measured: one table a series and architecture."""
+    lines: list[str] = []
+    head = ["claim", "before", "after", "claimed %", "ours", "measured %", "interval %", "verdict", "why"]
     for series in document.series:
         for arch in series.arches:
-            for claim, found in claims(series, arch):
-                figure = f"{claim.workload} {claim.metric} ({claim.case or 'all'})"
-                ours = [percent(found.change_percent), str(found.verdict)] if found else ["-", "not measured"]
-                words = [escape(w) for w in (series.name, arch.arch, figure)]
-                rows.append([*words, percent(claim.change_percent), *ours, escape(claim.text)])
-    return ["### Claims", "", *_table(rows), ""] if len(rows) > 1 else []
+            found = claims(series, arch)
+            rows = [[*_claim(claim)] for claim in found]
+            if rows:
+                title = f"### Claims of {escape(series.name)} on {escape(arch.arch)}: {summary(found)}"
+                lines += [title, "", *_table([head, *rows]), "", f"*{escape(WORTH)}*", ""]
+    return lines
+
+
+def _claim(claim: JudgedClaimDoc) -> Iterator[str]:
+    yield escape(claim.name or claim.text)
+    yield from (escape(figure_text(claim, which)) for which in ("before", "after"))
+    yield escape(claimed_text(claim))
+    yield escape(where_text(claim) + (f" (guessed from {claim.guessed})" if claim.guessed else "")) or "-"
+    yield measured_text(claim)
+    yield interval_text(claim)
+    yield str(claim.agreement)
+    yield escape("; ".join(filter(None, (claim.reason, claim.note))))
 
 
 def _details(document: Document) -> list[str]:

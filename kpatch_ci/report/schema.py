@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from kpatch_ci.model.series import ApplyMethod, Fit
+from kpatch_ci.report.claimparts import ClaimDoc, JudgedClaimDoc
 from kpatch_ci.report.parts import (
     KEEP_UNKNOWN,
     CheckDoc,
@@ -280,22 +281,13 @@ class ArchDoc(Part):
     boot: BootsDoc
     replicates: RunsDoc = RunsDoc()
     comparisons: list[ComparisonDoc] = []
+    claims: list[JudgedClaimDoc] = []
+    """What the series' text claims beside what was measured here; empty in files of versions that did not judge them."""
     residencies: list[ResidencyDoc] = []
     clusters: dict[str, list[int]] = {}
     """The machine file's clusters and their CPUs."""
     placement_times: list[PlacementTimesDoc] = []
     timelines: list[TimelineDoc] = []
-
-
-class ClaimDoc(Part):
-    """What the patch's text says of a figure, and which comparison stands beside it (``case`` empty: the primary one)."""
-
-    text: str
-    change_percent: Number | None = None
-    workload: str
-    metric: str
-    case: str = ""
-    arch: str = ""
 
 
 class SeriesDoc(Part):
@@ -307,6 +299,7 @@ class SeriesDoc(Part):
     variant: str = ""
     arms: tuple[str, str] = ("baseline", "patched")
     claims: list[ClaimDoc] = []
+    """As read from the mails."""
     chosen: list[str] = []
     """What `try` picked from the paths that the series touches, and why."""
     flags: list[str] = []

@@ -18,6 +18,7 @@ from rich.text import Text
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.status import Status, Verdict
 from kpatch_ci.report.checks import all_lines
+from kpatch_ci.report.claims import summary_lines
 from kpatch_ci.report.clean import one_line, tail
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import Failure, arch_failures, failures
@@ -62,6 +63,8 @@ class VerdictTable:
         why = _why_inconclusive([c for _, arch in pairs for c in primaries(arch)])
         if why:
             yield Text.assemble(("inconclusive: ", STYLES[Verdict.INCONCLUSIVE]), why)
+        for line in summary_lines(self.document):
+            yield Text(line)
         for name, arch in pairs:
             stage, reason = _stopped(name, arch)
             if stage:

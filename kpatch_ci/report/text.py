@@ -6,6 +6,7 @@ from __future__ import annotations
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.status import Status
 from kpatch_ci.report.checks import check_line, each_line, finding_lines, patch_lines
+from kpatch_ci.report.claims import claims, text_lines
 from kpatch_ci.report.clean import folded, one_line, plain_ascii, quoted
 from kpatch_ci.report.diff import flatten
 from kpatch_ci.report.document import as_document
@@ -18,8 +19,6 @@ from kpatch_ci.report.view import (
     applied,
     cases,
     change,
-    claim_line,
-    claims,
     counters,
     every_arch,
     figure,
@@ -112,9 +111,8 @@ def _series(series: SeriesDoc, document: Document) -> list[str]:
             lines += _fold(f"new on the console: {complaint}", "    ", "      ")
         lines += _pair("arms", f"{series.arms[0]} against {series.arms[1]}" if series.variant else "")
         lines += _pair("notes", series.notes)
-        for claim, measured in claims(series, arch):
-            lines += _pair("claim", claim_line(claim, measured))
         lines += _tables(arch, document)
+        lines += text_lines(claims(series, arch))
         lines += _reproduce(arch.reproduce)
         lines.append("")
     return lines

@@ -11,7 +11,7 @@ from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import CONTEXT_SWITCHES, COUNTERS, MIGRATIONS
 from kpatch_ci.report.clean import one_line
 from kpatch_ci.report.conflict import conflict
-from kpatch_ci.report.schema import ApplyDoc, ArchDoc, ClaimDoc, ComparisonDoc, Document, SeriesDoc
+from kpatch_ci.report.schema import ApplyDoc, ArchDoc, ComparisonDoc, Document
 
 MODE_NOTES = {
     Mode.DETERMINISTIC: (
@@ -186,27 +186,6 @@ def sentence(comparison: ComparisonDoc) -> str:
         parts.append(f"adjusted p {probability(c.p_adjusted)}")
     reason = f" ({one_line(c.reason)})" if c.reason else ""
     return f"{', '.join(parts)}: {c.verdict}{reason}"
-
-
-def claims(series: SeriesDoc, arch: ArchDoc) -> list[tuple[ClaimDoc, ComparisonDoc | None]]:
-    """What the patch's text claims of figures on an architecture, each with ours; None where it was not measured."""
-    return [(claim, _claimed(claim, arch)) for claim in series.claims if claim.arch in ("", arch.arch)]
-
-
-def _claimed(claim: ClaimDoc, arch: ArchDoc) -> ComparisonDoc | None:
-    wanted = (claim.workload, claim.metric, claim.case)
-    return next((c for c in arch.comparisons if (c.workload, c.metric, "" if c.primary else c.case) == wanted), None)
-
-
-def claim_line(claim: ClaimDoc, measured: ComparisonDoc | None) -> str:
-    """A claim and our figure on one line."""
-    where = f"{claim.workload} {claim.metric} ({claim.case or 'all'})"
-    number = f"{percent(claim.change_percent)} % " if claim.change_percent is not None else ""
-    said = f'{number}claimed ("{one_line(claim.text)}")'
-    if measured is None:
-        return f"{where}: {said}; not measured in this run"
-    p = f", p adj {probability(measured.p_adjusted)}" if measured.p_adjusted is not None else ""
-    return f"{where}: {said}; {change(measured)} measured{p}: {measured.verdict}"
 
 
 def applied(apply: ApplyDoc) -> str:

@@ -12,7 +12,9 @@ from pathlib import Path
 from pydantic import Field
 
 from kpatch_ci.model.errors import UserError, UserErrors
-from kpatch_ci.model.series import Adds, Claim, Intake, Patch, Series, Switches
+from kpatch_ci.model.series import Adds, Intake, Patch, Series, Switches
+from kpatch_ci.series.claimfile import ClaimModel, claim_errors, read_claims
+from kpatch_ci.series.claims import guessed, read_mails
 from kpatch_ci.series.intake import read_patches, read_series, said
 from kpatch_ci.series.variants import BY_SWITCH, full_name
 from kpatch_ci.store.yamlmodel import Lines, Strict, read, validate
@@ -39,17 +41,6 @@ class SwitchesModel(Strict):
 
     sched_features: Names = ()
     sysctls: dict[str, str | int] = Field(default_factory=dict)
-
-
-class ClaimModel(Strict):
-    """One of ``claims:``: a figure that the mail names, and where ours is found."""
-
-    text: str = Field(min_length=1)
-    change_percent: float | None = Field(default=None, strict=False)
-    workload: str
-    metric: str
-    case: str = ""
-    arch: str = ""
 
 
 class VariantModel(Strict):
@@ -112,7 +103,16 @@ def series_from_patches(patches: tuple[Patch, ...], account: Intake, name: str, 
     """A series of patches that were read; what intake has to say about them as a whole is in its notes, for reports."""
     title = patches[0].subject if len(patches) == 1 else f"{patches[0].subject} (and {len(patches) - 1} more)"
     touched = tuple(dict.fromkeys(path for patch in patches for path in patch.paths))
-    return Series(name, title, origin, patches, paths=touched, notes="\n".join(said(account)), intake=account)
+    return Series(
+        name,
+        title,
+        origin,
+        patches,
+        paths=touched,
+        notes="\n".join(said(account)),
+        intake=account,
+        claims=guessed(read_mails(patches, account)),
+    )
 
 
 def _load(folder: Path, all_folders: Path, above: tuple[str, ...]) -> Series:
@@ -130,7 +130,10 @@ def _load(folder: Path, all_folders: Path, above: tuple[str, ...]) -> Series:
         raise UserErrors(errors)
     if model.stack:
         return _stack(model, lines, all_folders, (*above, name), name)
-    series = _series(name, model, _patches(folder, model.files), _ports(folder, model.ports))
+    patches = _patches(folder, model.files)
+    if errors := _claim_errors(model, lines, patches):
+        raise UserErrors(errors)
+    series = _series(name, model, patches, _ports(folder, model.ports))
     return replace(series, variants={key: _variant(series, key, one, folder) for key, one in model.variants.items()})
 
 
@@ -153,14 +156,18 @@ def _variant(series: Series, key: str, model: VariantModel, folder: Path) -> Ser
         title=model.title or f"{series.title} ({key})",
         notes=model.notes.strip(),
         ports={**series.ports, **_ports(folder, model.ports)},
-        claims=_claims(model.claims) or series.claims,
+        claims=read_claims(model.claims, series.patches) if model.claims else series.claims,
         variant=key,
         base=base,
     )
 
 
-def _claims(models: Sequence[ClaimModel]) -> tuple[Claim, ...]:
-    return tuple(Claim(m.text, m.change_percent, m.workload, m.metric, m.case, m.arch) for m in models)
+def _claim_errors(model: SeriesModel, lines: Lines, patches: Sequence[Patch]) -> list[UserError]:
+    """What is wrong with ``claims:``, its own and its variants'."""
+    asked = {("claims",): model.claims} | {
+        ("variants", key, "claims"): one.claims for key, one in model.variants.items()
+    }
+    return [error for loc, entries in asked.items() for error in claim_errors(entries, patches, loc, lines)]
 
 
 def _stack(model: SeriesModel, lines: Lines, all_folders: Path, above: tuple[str, ...], name: str) -> Series:
@@ -211,7 +218,7 @@ def _series(
         switches=Switches(
             model.switches.sched_features, tuple((key, str(value)) for key, value in model.switches.sysctls.items())
         ),
-        claims=_claims(model.claims),
+        claims=read_claims(model.claims, () if model.stack else patches),
     )
 
 

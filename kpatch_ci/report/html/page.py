@@ -15,7 +15,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoesca
 from markupsafe import Markup
 
 from kpatch_ci.model.result import RunResult
-from kpatch_ci.report import view
+from kpatch_ci.report import claims, view
 from kpatch_ci.report.checks import check_line
 from kpatch_ci.report.clean import visible
 from kpatch_ci.report.diff import flatten
@@ -28,13 +28,15 @@ from kpatch_ci.report.schema import Document
 
 TEMPLATE = "report.html.j2"
 _FUNCTIONS = (
-    view.applied, view.cases, view.change, view.claims, view.every_arch, view.figure, view.hunks, view.interval,
+    view.applied, view.cases, view.change, view.every_arch, view.figure, view.hunks, view.interval,
     view.mean, view.migration_rates, view.percent, view.primaries, view.probability, view.threshold, view.workloads,
     figures.counter_groups, figures.frequency_bars, figures.intervals, figures.legend, figures.pair_rows, figures.panels,
     figures.rates, lists.miss_lines, lists.proof_lines, lists.warning_lines, flatten, plots.verdict_class, shown_boot,
     check_line, cpu_lines, figures.is_paired, lists.each_lines, lists.finding_lines, view.sample_count,
     recorded.placement_panels, recorded.placement_rows, recorded.steady_lines, recorded.timeline_panels,
     recorded.timeline_rows, recorded.timeline_seed,
+    claims.agreement_class, claims.claimed_text, claims.claims, claims.figure_text, claims.groups, claims.interval_text,
+    claims.measured_text, claims.quote_of, claims.row_label, claims.summary,
 )  # fmt: skip
 """What the templates call."""
 
@@ -51,6 +53,8 @@ def to_html(source: RunResult | Document, directory: Path | None = None) -> str:
         consoles=consoles(document, directory),
         mode_notes=view.mode_notes(document),
         sign_note=view.SIGN_NOTE,
+        claims_worth=claims.WORTH,
+        significant_note=claims.SIGNIFICANT,
         policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'",
         style=Markup(style),  # noqa: S704 (our own files)
         script=Markup(script),  # noqa: S704

@@ -110,7 +110,47 @@ def poisoned(value: Any, attack: str) -> Any:
     return value + attack if isinstance(value, str) else value
 
 
-FIXED = {"schema", "status", "mode", "better", "verdict", "method", "fit", "seed", "seeds", "metric"}
+FIXED = {
+    "schema",
+    "status",
+    "mode",
+    "better",
+    "verdict",
+    "method",
+    "fit",
+    "seed",
+    "seeds",
+    "metric",
+    "kind",
+    "agreement",
+}
+
+
+def hostile_claim(attack: str, kind: str) -> dict[str, Any]:
+    figure = {"text": attack, "value": 1.0, "unit": attack, "percent": attack, "kernel": attack}
+    words = (
+        "text",
+        "workload",
+        "metric",
+        "case",
+        "statistic",
+        "label",
+        "stated_percent",
+        "says",
+        "source",
+        "note",
+        "guessed",
+        "reason",
+    )
+    measured = {"workload": attack, "metric": attack, "case": attack, "verdict": "improved"}
+    return dict.fromkeys(words, attack) | {
+        "kind": kind,
+        "agreement": "agrees",
+        "figures": [figure, figure],
+        "baseline": figure,
+        "patched": figure,
+        "measured": measured,
+    }
 
 
 def hostile(attack: str) -> Document:
@@ -124,6 +164,7 @@ def hostile(attack: str) -> Document:
         series["variant"], series["notes"], series["arms"] = attack, attack, [attack, attack]
         series["flags"] = series["chosen"] = [attack]
         for arch in series["arches"]:
+            arch["claims"] = [hostile_claim(attack, kind) for kind in ("row", "sentence")]
             arch["differing"] = {attack: [attack]}
             arch["config_changes"] = arch["new_complaints"] = arch["not_compiled"] = [attack]
             arch["boot"]["baseline"]["facts"]["cpufreq"] = [{"policy": attack, "related_cpus": attack}, attack]

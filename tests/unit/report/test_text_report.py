@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kpatch_ci.model.result import RunResult, SeriesResult
-from kpatch_ci.model.series import Claim
 from kpatch_ci.model.status import Mode, Verdict
 from kpatch_ci.report.markdown import escape, to_markdown
 from kpatch_ci.report.text import WIDTH, to_text
@@ -163,26 +162,6 @@ def test_markdown_escapes_what_a_patch_wrote() -> None:
 def test_markdown_fences_are_longer_than_what_they_hold() -> None:
     result = run_result(("no-apply", apply_failed()), command="x ```` y")
     assert "`````text\nx ```` y\n`````" in to_markdown(result)
-
-
-def test_a_claim_stands_beside_our_figure_or_says_that_there_is_none() -> None:
-    mine = comparison("dd", case="rw=read", metric="throughput", change_percent=15.1, p_adjusted=0.0031, primary=False)
-    claims = (
-        Claim("180 to 200 MB/s", 11.1, "dd", "throughput", "rw=read"),
-        Claim("much less", None, "dd", "migrations", "rw=read"),
-        Claim("on the other one", 3.0, "dd", "throughput", "rw=read", "x86_64"),
-    )
-    series = SeriesResult("s", "t", "", (arch_result(comparisons=(mine,)),), claims=claims)
-    result = run_result()
-    text = " ".join(to_text(replace(result, series=(series,))).split())
-    assert (
-        'claim: dd throughput (rw=read): +11.1 % claimed ("180 to 200 MB/s");'
-        " +15.1 % measured, p adj 0.0031: improved" in text
-    )
-    assert 'dd migrations (rw=read): claimed ("much less"); not measured in this run' in text
-    assert "on the other one" not in text
-    table = to_markdown(replace(result, series=(series,)))
-    assert "| s | arm64 | dd throughput \\(rw=read\\) | +11.1 | +15.1 | improved | 180 to 200 MB/s |" in table
 
 
 def test_a_variant_says_which_arms_it_compares() -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kpatch_ci.model.claim import Claim
 from kpatch_ci.model.errors import UserError, UserErrors
-from kpatch_ci.model.series import BASELINE, Arm, Claim, Contrast, Switches
+from kpatch_ci.model.series import BASELINE, Arm, Contrast, Switches
 from kpatch_ci.series.folder import folder_variants, load_series
 from kpatch_ci.series.variants import variant, variant_names
 
@@ -18,7 +19,7 @@ title: One
 files: [mail.txt]
 adds: {sched_features: [F]}
 switches: {sched_features: [F], sysctls: {kernel/ticks: 0}}
-claims: [{text: "10 to 11", change_percent: 10, workload: dd, metric: throughput}]
+claims: [{text: "more of it", says: better, workload: dd, metric: throughput}]
 variants:
   other-base:
     baseline_patches: [base.eml]
@@ -43,7 +44,7 @@ def root(tmp_path: Path, mails: Path) -> Path:
 def test_the_series_proper_compares_the_plain_tree_with_the_patched_one(root: Path) -> None:
     series = load_series(root / "one", root)
     assert series.arms == (Arm(BASELINE), Arm("one"))
-    assert series.claims == (Claim("10 to 11", 10.0, "dd", "throughput"),)
+    assert series.claims == (Claim("more of it", workload="dd", metric="throughput", says="better"),)
     assert variant_names(series) == ("other-base", "carried", "switched")
 
 
