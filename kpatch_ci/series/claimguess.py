@@ -71,21 +71,20 @@ def _dd(claim: Claim, near: str) -> Claim:
     found = list(_DD.finditer(near))
     if len(found) != 1 or not claim.figures or family(claim.figures[-1].unit) != RATE:
         return claim
-    command = found[0]["words"]
-    given = dict(word.partition("=")[::2] for word in command.split())
+    given = dict(word.partition("=")[::2] for word in found[0]["words"].split())
+    command = " ".join(["dd", *found[0]["words"].split()])
     case = _dd_case(given)
     if not case:
-        return replace(
-            claim, unmeasured=f"dd: ours is direct reads or writes of a device, not `{' '.join(command.split())}`"
-        )
-    return replace(claim, workload="dd", metric="throughput", case=case, guessed=f"`dd {' '.join(command.split())}`")
+        return replace(claim, unmeasured=f"dd: ours is direct reads or writes of a device, not `{command}`")
+    return replace(claim, workload="dd", metric="throughput", case=case, guessed=f"`{command}`")
 
 
 def _dd_case(given: Mapping[str, str]) -> str:
     """The label of the same dd here; empty where its settings are none of ours."""
     if not set(given) <= _DD_OURS or not {"if", "of", "bs"} <= set(given):
         return ""
-    reads, writes = given["of"] == "/dev/null", given["if"] == "/dev/zero"
+    reads = given["of"] == "/dev/null"
+    writes = given["if"] == "/dev/zero" and given["of"].startswith("/dev/") and not reads
     flag = given.get("iflag" if reads else "oflag", "")
     if reads == writes or flag != "direct" or ("oflag" if reads else "iflag") in given:
         return ""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from kpatch_ci.model.claim import Figure
 
-NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+NUMBER = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
 
 _RATE = {
     **{f"{p}{u}/s": f for u in ("B", "b") for p, f in (("", 1.0), ("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9))},

@@ -35,26 +35,30 @@ _FROM_TO = re.compile(
     rf"\bfrom {_ABOUT}(?P<before>{NUMBER}) ?(?P<unit1>{UNIT})?(?![\w/])(?: \w+){{0,2}}?,? (?:down |up )?to {_ABOUT}"
     rf"(?P<after>{NUMBER}) ?(?P<unit2>{UNIT})?(?![\w/])"
 )
-_PERCENT = (
-    rf"(?P<about>~|about |around |roughly |approximately |nearly |almost )?(?P<percent>[+-]?{NUMBER}) ?(?:%|percent\b)"
-)
-_BESIDE = re.compile(rf"[^.;]{{0,24}}?{_PERCENT}")
+_ROUGHLY = r"(?P<about>~|about |around |roughly |approximately |nearly |almost )?"
+_PERCENT = rf"{_ROUGHLY}(?P<percent>[+-]?{NUMBER}) ?(?:%|percent\b)"
+_RANGE = rf"(?P<range>(?:{NUMBER}) ?%? ?(?:-|\u2013|to|and) ?)?{_PERCENT}"
 _GOOD = r"improv\w*|faster|better|speed-?ups?|sped up|gain\w*|win\b"
 _BAD = r"regress\w*|slower|worse|slow-?downs?|slowed|degrad\w*"
 _UP = r"increas\w*|more|higher|ris(?:es?|ing|en)|rose|grow\w*|grew|boost\w*"
 _DOWN = r"decreas\w*|reduc\w*|drop\w*|less|fewer|lower\w*|fall(?:s|en|ing)?|fell|cut(?:s|ting)?"
 _CHANGE = rf"(?P<good>{_GOOD})|(?P<bad>{_BAD})|(?P<up>{_UP})|(?P<down>{_DOWN})"
+_BESIDE = re.compile(
+    rf" ?(?:\(|, |- |: )(?:i\.e\.,? |or |an? |that is,? |which is |by )*{_PERCENT}(?= ?[),.]| (?:{_GOOD}|{_BAD}|{_UP}|{_DOWN})\b|$)",
+    re.IGNORECASE,
+)
+"""The percentage of two figures, right behind them: one further off may be of something else."""
 _FORMS = (
-    re.compile(rf"\b(?:{_CHANGE})\b(?! (?:than|if|when)\b)[^.;%]{{0,60}}?\bby (?:up to )?{_PERCENT}", re.IGNORECASE),
-    re.compile(rf"(?<![\w.%-]){_PERCENT}(?: \(?\w+\)?){{0,2}}? (?:{_CHANGE})\b", re.IGNORECASE),
-    re.compile(rf"\b(?:{_CHANGE})\b(?: [a-z-]+){{0,4}} of (?:up to )?{_PERCENT}", re.IGNORECASE),
+    re.compile(rf"\b(?:{_CHANGE})\b(?! (?:than|if|when)\b)[^.;%]{{0,60}}?\bby (?:up to )?{_RANGE}", re.IGNORECASE),
+    re.compile(rf"(?<![\w.%-]){_RANGE}(?: \(?\w+\)?){{0,2}}? (?:{_CHANGE})\b", re.IGNORECASE),
+    re.compile(rf"\b(?:{_CHANGE})\b(?: [a-z-]+){{0,4}} of (?:up to )?{_RANGE}", re.IGNORECASE),
 )
 _WENT = re.compile(
     rf"\b(?:{_GOOD}|{_BAD}|{_UP}|{_DOWN}|went|goes|go|took|takes|jump\w*|shr[aiu]nk\w*|climb\w*)\b", re.IGNORECASE
 )
 _MORE_IS_BETTER = r"throughput|bandwidth|iops|transactions?|operations|scores?|performance|tps|qps|fps|hit rates?"
 _LESS_IS_BETTER = (
-    r"latenc(?:y|ies)|(?<!at )run-?time|execution times?|elapsed|overheads?|boot ?times?|build times?|wall(?:-?clock)? times?"
+    r"latenc(?:y|ies)|(?<!at )run[- ]?times?|execution times?|elapsed|overheads?|boot ?times?|build times?|wall(?:-?clock)? times?"
     r"|(?:context[ -]switch|cache[ -]miss|tlb[ -]miss)(?:es)?|migrations?|(?:page )?faults?|cycles|instructions"
     r"|cpu (?:usage|time|utili[sz]ation)"
     r"|system time|energy|power consumption|memory (?:usage|consumption)"
@@ -87,7 +91,7 @@ _TRAILER = re.compile(
     r"[A-Z][A-Za-z-]+(?:-by|-to)?: ?\S.*(?:@|https?://)|(?:Fixes|Link|Closes|Cc|Subject|From|Date|Change-Id|Message-Id): ?\S"
 )
 _NOT_PROSE = re.compile(
-    r"\t|[ ]{4,}\S.*(?:[;{}]|\bat \w+\+0x)|[ \t]*\S+[ \t]+\|[ \t]+\d+|diff |@@ |\+\+\+ |--- |index |[ \t]*\[ *\d+\.\d+\]|[ \t]*>|\|"
+    r"\t|[ ]{4,}\S.*(?:[;{}]|\bat \w+\+0x)|[ \t]*\S+[ \t]+\|[ \t]+\d+|diff |@@ |\+\+\+ |--- |index |[ \t]*\[ *\d+\.\d+\]|[ \t]*[>|]"
 )
 _DIGIT = re.compile(r"\d")
 _ITEM = re.compile(r"[ \t]*(?:[-*+•]|\d+[.)])[ \t]+")
@@ -216,7 +220,7 @@ def _percentage(text: str) -> Claim | None:
             return None
         stated = ("~" if match["about"] else "") + match["percent"]
         value = abs(float(match["percent"].replace(",", "")))
-        bounded = "up to" in text[max(0, match.start() - 8) : match.end()].lower() or _is_range(text, match)
+        bounded = "up to" in text[max(0, match.start() - 8) : match.end()].lower() or match["range"] is not None
         sign = _sign(text, match)
         words = {1: "better", -1: "worse", 0: "changes"}[sign]
         exact = bool(sign) and not bounded
@@ -224,16 +228,6 @@ def _percentage(text: str) -> Claim | None:
             text, change_percent=sign * value if exact else None, stated_percent=stated, says="" if exact else words
         )
     return None
-
-
-def _is_range(text: str, match: re.Match[str]) -> bool:
-    start, end = match.span("percent")
-    dash = r"(?:\d ?%? ?(?:-|\u2013|to|and) ?)$"
-    return bool(
-        re.search(dash, text[:start])
-        or match["percent"].startswith("-")
-        or re.match(r" ?%? ?(?:-|\u2013|to) ?\d", text[end:])
-    )
 
 
 def _sign(text: str, match: re.Match[str]) -> int:

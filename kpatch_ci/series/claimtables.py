@@ -11,20 +11,21 @@ from kpatch_ci.model.claim import Claim, ClaimKind, Figure
 from kpatch_ci.series.claimnumbers import change, figure, follows
 
 _CELL = re.compile(
-    r"(?<![\w.])(?P<text>-?\d+(?:\.\d+)?)[ \t]*(?:\([ \t]*(?P<percent>[+-]?\d+(?:\.\d+)?)%[ \t]*\)"
+    r"(?<![\w.])(?P<text>-?\d+(?:\.\d+)?)[ \t]*(?:\([ \t]*(?P<percent>[+-]?\d+(?:\.\d+)?)(?:%| pct)[ \t]*\)"
     r"|(?P<star>\*)[ \t]*(?P<marked>[+-]?\d+(?:\.\d+)?)%[ \t]*\*)"
 )
-_ROW = re.compile(r"[ \t]*(?P<name>[A-Za-z0-9][^()*]*?)[ \t]+(?=-?\d+(?:\.\d+)?[ \t]*[(*])")
+_ROW = re.compile(r"[ \t]*(?P<name>[A-Za-z0-9][^()*]{0,80}?)[ \t]+(?=-?\d+(?:\.\d+)?[ \t]*[(*])")
 _DURATION = re.compile(
-    r"[ \t]*(?P<name>[A-Z][A-Za-z]*(?:[ -][A-Za-z]+){0,4})[ \t]+(?P<cells>\d+(?:\.\d+)?(?:[ \t]+\d+(?:\.\d+)?)+)[ \t]*$"
+    r"[ \t]*(?P<name>[A-Z][A-Za-z]*(?:[ -][A-Za-z%./]+){0,6})[ \t]+(?P<cells>\d+(?:\.\d+)?(?:[ \t]+\d+(?:\.\d+)?)+)[ \t]*$"
 )
-_OF_THE_RUN = re.compile(r"(?:Duration )?(?:User|System|Elapsed)$")
+_OF_THE_RUN = re.compile(r"(?:(?:Duration )?(?:User|System|Elapsed)$|Ops )")
 _STATISTIC = re.compile(
     r"(?P<statistic>(?:Best\d+%)?B?[AHG]mean(?:-\d+)?|B?Stddev(?:-\d+)?|B?CoeffVar(?:-\d+)?|Min|Max(?:-\d+%?)?|Mean|Median"
     r"|(?:1st|2nd|3rd)-qrtle|Ops|Duration)(?:[ \t]+|$)(?P<label>.*)"
 )
 _HEADER_LINES = 4
 _ABOVE_LINES = 10
+_FEW_WORDS = 4
 LONGEST = 400
 """Characters of a line that is read: what is longer is no table and no prose, and must not cost time."""
 _SPREAD = "the spread of the mail's own runs; ours is over seeds and boots, so the two cannot be compared"
@@ -46,28 +47,23 @@ def tables(lines: Sequence[str], source: str = "") -> tuple[Table, ...]:
     found: list[Table] = []
     at = 0
     while at < len(lines):
-        taken = _block(lines, at, source)
-        if not taken:
-            at += 1
-            continue
-        found.append(_table(lines, at, taken, found))
-        at += len(taken)
+        rows = _block(lines, at, source)
+        if rows and (rows[0].kind is ClaimKind.ROW or any(_OF_THE_RUN.match(row.name) for row in rows)):
+            found.append(_table(lines, at, rows, found))
+        at += max(1, len(rows))
     return tuple(found)
 
 
 def _block(lines: Sequence[str], at: int, source: str) -> list[Claim]:
     """Rows of one kind and one number of columns, from ``at`` on."""
-    for read in (_row, _duration):
-        rows: list[Claim] = []
-        for number in range(at + 1, len(lines) + 1):
-            line = lines[number - 1]
-            one = read(line) if len(line) <= LONGEST else None
-            if one is None or (rows and len(one.figures) != len(rows[0].figures)):
-                break
-            rows.append(replace(one, source=source, line=number))
-        if rows and (read is _row or any(_OF_THE_RUN.match(row.name) for row in rows)):
-            return rows
-    return []
+    rows: list[Claim] = []
+    for number in range(at + 1, len(lines) + 1):
+        line = lines[number - 1]
+        one = (_row(line) or _duration(line)) if len(line) <= LONGEST else None
+        if one is None or (rows and (one.kind, len(one.figures)) != (rows[0].kind, len(rows[0].figures))):
+            break
+        rows.append(replace(one, source=source, line=number))
+    return rows
 
 
 def _row(line: str) -> Claim | None:
@@ -111,14 +107,17 @@ def _table(lines: Sequence[str], at: int, rows: list[Claim], before: Sequence[Ta
     done = []
     for row in rows:
         figures = tuple(replace(one, kernel=kernels[i] if kernels else "") for i, one in enumerate(row.figures))
-        done.append(judged(replace(row, figures=figures, significant=False if marks else None)))
-    return Table(tuple(done), _above(lines, first), (first, at + len(rows)))
+        marked = False if marks and "mean" in row.statistic else None
+        done.append(judged(replace(row, figures=figures, significant=marked)))
+    goes_on = before and not "".join(lines[before[-1].lines[1] : first]).strip()
+    title = before[-1].title if goes_on else _above(lines, first)
+    return Table(tuple(done), title, (first, at + len(rows)))
 
 
 def _near(lines: Sequence[str], table: Table, at: int) -> bool:
     """Whether only a line or two of no more than a few words stand between a table and the next rows."""
     between = lines[table.lines[1] : at]
-    return len(between) <= 2 and all(len(line.split()) <= 4 for line in between)
+    return len(between) <= 2 and all(len(line.split()) <= _FEW_WORDS for line in between)
 
 
 def judged(row: Claim, columns: tuple[int, int] = (0, -1)) -> Claim:
@@ -154,7 +153,7 @@ def _better(statistic: str, stated: str, baseline: Figure, patched: Figure) -> t
     """
     known = next((way for word, way in _BY_STATISTIC.items() if word in statistic), "")
     if statistic == "Duration" or not stated:
-        return known or ("lower" if statistic in ("Duration", "") and not stated else ""), ""
+        return known or ("" if statistic == "Ops" or stated else "lower"), ""
     fits = [way for way in ("lower", "higher") if follows(stated, baseline, patched, way)]
     if not known:
         only = fits[0] if len(fits) == 1 else ""
@@ -163,23 +162,27 @@ def _better(statistic: str, stated: str, baseline: Figure, patched: Figure) -> t
         return known, ""
     own = change(baseline.value, patched.value, known)
     gives = "nothing" if own is None else f"{own:+.2f} %"
-    other = f" (as if {fits[0]} were better)" if fits else ""
-    return known, f"the mail says {stated} %{other}, its figures give {gives}"
+    if fits:
+        return "", f"the mail says {stated} %, as if {fits[0]} were better, which {statistic} is not used for"
+    return known, f"the mail says {stated} %, its figures give {gives}"
 
 
 def _heading(lines: Sequence[str], at: int, count: int) -> tuple[int, list[str]]:
     """Index of a table's first line, and its kernels' names: the lines above it that have a name a column."""
     first = at
-    names: list[list[str]] = []
-    edges = [m.end() for m in _CELL.finditer(lines[at])] or [m.end() for m in re.finditer(r"\S+", lines[at])][-count:]
+    above: list[str] = []
     for index in range(at - 1, max(-1, at - 1 - _HEADER_LINES), -1):
-        split = _kernels(lines[index].expandtabs()[:LONGEST], count, edges)
-        if split:
-            names.insert(0, split)
+        line = lines[index].expandtabs()[:LONGEST]
+        words = line.split()
+        if line.startswith(" ") and 0 < len(words) <= count and not words[-1].endswith((".", ",", ";", ":")):
+            above.insert(0, line)
             first = index
-        elif names or not lines[index].strip() or len(lines[index].split()) > 4:
+        elif above or len(words) > _FEW_WORDS or not words:
             break
-    return first, ["-".join(filter(None, column)) for column in zip(*names, strict=True)]
+    whole = [line for line in above if len(line.split()) == count]
+    edges = [match.end() for match in re.finditer(r"\S+", whole[0])] if whole else []
+    names = [split for line in above if (split := _kernels(line, count, edges))]
+    return first, ["-".join(column) for column in zip(*names, strict=True)]
 
 
 def _above(lines: Sequence[str], first: int) -> str:
@@ -190,22 +193,16 @@ def _above(lines: Sequence[str], first: int) -> str:
     words: list[str] = []
     while at >= 0 and lines[at].strip() and first - at <= _ABOVE_LINES:
         words.insert(0, lines[at].strip()[:LONGEST])
-        if len(words[0].split()) <= 4 and len(words) == 1 and not words[0].endswith("."):
+        if len(words[0].split()) <= _FEW_WORDS and len(words) == 1 and not words[0].endswith("."):
             break
         at -= 1
     return " ".join(words)
 
 
 def _kernels(line: str, count: int, edges: Sequence[int]) -> list[str]:
-    """A heading's names; those that ran into each other are cut where a column ends. Empty: it is no such line."""
-    if not line.startswith((" ", "\t")):
-        return []
+    """A heading's names; those that ran into each other are cut where the columns of another of its lines end. Empty: they cannot be."""
     words = line.split()
-    if len(words) == count:
-        return words
-    if not words or len(words) > count or any(word.endswith((".", ",", ";", ":")) for word in words):
-        return []
-    return _cut(line, edges, count)
+    return words if len(words) == count else _cut(line, edges, count)
 
 
 def _cut(line: str, edges: Sequence[int], count: int) -> list[str]:
@@ -217,6 +214,6 @@ def _cut(line: str, edges: Sequence[int], count: int) -> list[str]:
             if start < edge < token.end():
                 found.append(line[start:edge])
                 start = edge
-                break  # what follows overflows its own column: where it ends cannot be told from the columns
+                break  # the name behind it overflows its own column: where it ends cannot be told from the columns
         found.append(line[start : token.end()])
     return found if len(found) == count else []
