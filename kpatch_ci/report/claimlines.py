@@ -33,13 +33,13 @@ def _told(claim: Claim) -> str:
     where = f"line {claim.line}: " if claim.line else ""
     name = f"{claim.name}: " if claim.name else f'"{claim.text}" '
     before, after = claim.baseline, claim.patched
-    figures = f"{before.text}{before.unit} to {after.text}{after.unit}" if before and after else claim.says
-    change = f", {claimed_percent(claim.change_percent)} %" if claim.change_percent is not None else ""
-    star = "*" if claim.significant else ""
-    beside = (
-        f"beside {claim.workload} {claim.metric} {claim.case or 'all'}"
-        if claim.workload
-        else f"not measured: {claim.unmeasured}"
+    change = "" if claim.change_percent is None else f"{claimed_percent(claim.change_percent)} %"
+    parts = (
+        f"{before.text}{before.unit} to {after.text}{after.unit}" if before and after else "",
+        f"{change}{'*' if claim.significant else ''}",
+        claim.says,
     )
+    ours = f"{claim.workload} {claim.metric} {claim.case or 'all'}"
+    beside = f"beside {ours}" if claim.workload else f"not measured: {claim.unmeasured}"
     guessed = f" (guessed from {claim.guessed})" if claim.guessed else ""
-    return f"{where}{name}{figures}{change}{star}; {beside}{guessed}"
+    return f"{where}{name}{', '.join(filter(None, parts))}; {beside}{guessed}"

@@ -11,6 +11,7 @@ import pytest
 
 from kpatch_ci.model.claim import Agreement, Claim, ClaimKind, Figure, JudgedClaim
 from kpatch_ci.model.result import RunResult, SeriesResult
+from kpatch_ci.report.claimlines import claim_lines
 from kpatch_ci.report.claims import claims, groups, summary, summary_lines
 from kpatch_ci.report.document import as_document, load_document, to_document
 from kpatch_ci.report.html.page import to_html
@@ -191,3 +192,24 @@ def test_the_page_shows_claimed_measured_and_verdict() -> None:
     assert '<td class="n" data-label="claimed %">+11.54*</td><td class="n" data-label="measured %">+8.00</td>' in page
     assert '<span class="failed word">disagrees</span>' in page
     assert "not among the cases: groups=48, groups=79" in page
+
+
+def test_what_was_read_is_told_before_anything_is_measured() -> None:
+    spread = Claim(
+        "Stddev 1 ...", -332.82, kind=ClaimKind.ROW, statistic="Stddev", label="1", unmeasured="another thing", line=9
+    )
+    found = [row("30", "0.8033", "0.7107", 11.54, star=True), spread, SENTENCE]
+    assert list(claim_lines(found)) == [
+        "claims: 3 read (1 Amean, 1 Stddev, 1 sentence); 1 beside hackbench, 1 beside dd (1 guessed); -v lists them",
+        "note: the text says ~5 %, its figures give 11.1 %",
+    ]
+    assert list(claim_lines(found, every=True))[2:] == [
+        "  line 30: Amean 30: 0.8033 to 0.7107, +11.54 %*; beside hackbench time groups=30",
+        "  line 9: Stddev 1: -332.82 %; not measured: another thing",
+        '  "Throughput improves from 180MB/s to 200MB/s (~5 percent)." 180MB/s to 200MB/s, +11.11 %; beside dd throughput'
+        " rw=read,bs=1M (guessed from `dd if=zeros of=/dev/null bs=1M`)",
+    ]
+    assert list(claim_lines([])) == []
+    assert "\x1b" not in "".join(
+        claim_lines([replace(spread, unmeasured="\x1b[31m", statistic="\x1b]0;x\x07")], every=True)
+    )
