@@ -74,6 +74,7 @@ def command(
     MAILS are files (mails, mbox, pages of mail archives, diffs, git show's output), directories (of patches, maildir, quilt
     series), archives of such (tar, zip, .gz, .bz2, .xz), - for standard input, or a message-id or its address (needs b4).
     Of several revisions the newest is taken; cover letters and replies are never applied. docs/intake.md has all of it.
+    What their words claim of figures is counted, with -v listed (docs/claims.md).
 
     \b
     The table says of each series on each tree:
