@@ -17,7 +17,7 @@ from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, Document, SeriesDoc
 from kpatch_ci.report.view import interval, percent
 
 WIDTH = 72
-LABEL = 12
+LABEL = 11
 UNJUDGED = "this file is of a version that did not judge claims"
 SIGNIFICANT = "* marked as significant in the mail"
 WORTH = (
@@ -25,7 +25,7 @@ WORTH = (
     " not that it was wrong there."
 )
 """What every table of claims says of itself."""
-_HEAD = f"{'':{LABEL}} {'before':>8} {'after':>8} {'chg %':>8} {'ours %':>6} {'CI %':>12} {'verdict':<12}"
+_HEAD = f"{'':{LABEL}} {'before':>8} {'after':>8} {'claimed %':>9} {'ours %':>6} {'CI %':>12} {'verdict':<12}"
 
 
 def claim_json(claim: Claim) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def groups(found: Iterable[JudgedClaimDoc]) -> list[Group]:
     for (statistic, workload, metric, guessed, _), some in itertools.groupby(found, _kind):
         members = tuple(some)
         ours = f"beside {workload} {metric}" if workload else "nothing of ours beside it"
-        words = statistic or {ClaimKind.ROW: "rows", ClaimKind.DURATION: "rows"}.get(members[0].kind, "")
+        words = statistic or {ClaimKind.ROW: "rows", ClaimKind.DURATION: "durations"}.get(members[0].kind, "")
         heading = f"{words}: {ours}" if words else ours
         made.append(Group(heading, guessed, members, tuple(_reasons(members))))
     return made
@@ -215,7 +215,7 @@ def _row(claim: JudgedClaimDoc) -> list[str]:
     if max(len(before), len(after)) > 8:
         head += _fold(f"{before} to {after}", "    ", "      ")
         before, after = "", ""
-    rest = f"{claimed:>8} {measured_text(claim):>6} {interval_text(claim):>12} {claim.agreement}"
+    rest = f"{claimed:>9} {measured_text(claim):>6} {interval_text(claim):>12} {claim.agreement}"
     return [*head, f"  {label:<{LABEL - 2}} {before:>8} {after:>8} {rest}"]
 
 

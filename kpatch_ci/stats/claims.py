@@ -100,7 +100,7 @@ def _by_words(says: str, found: Comparison) -> tuple[Agreement, str]:
         "changes": (Verdict.IMPROVED, Verdict.REGRESSED),
         "no change": (Verdict.NO_CHANGE,),
     }[says]
-    words = f"the text says: {says}; ours: {found.verdict}"
+    words = f"the text says: {says}; ours: {found.verdict}{f', {found.reason}' if found.reason else ''}"
     return (Agreement.AGREES if found.verdict in meant else Agreement.DISAGREES), words
 
 

@@ -122,7 +122,7 @@ def test_the_text_report_has_a_line_a_claim_under_each_statistic() -> None:
     text = to_text(result(*FOUND))
     lines = text.splitlines()
     at = lines.index("Claims of the patch: 1 disagrees, 3 not measured")
-    assert lines[at + 1].split() == ["before", "after", "chg", "%", "ours", "%", "CI", "%", "verdict"]
+    assert lines[at + 1].split() == ["before", "after", "claimed", "%", "ours", "%", "CI", "%", "verdict"]
     assert lines[at + 2] == "Amean: beside hackbench time"
     assert lines[at + 3].split() == ["30", "0.8033", "0.7107", "+11.54*", "+8.00", "+5.00..+9.50", "disagrees"]
     assert lines[at + 4].split() == ["48", "1.2400", "1.0447", "+15.75*", "-", "-", "not", "measured"]
