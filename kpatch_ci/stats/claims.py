@@ -61,7 +61,7 @@ def by_interval(claimed: float, ci: tuple[float, float] | None, threshold: float
         what = f"all of it within {threshold:g} % of the claim" if tight else "too wide to tell no change from one"
         return (Agreement.AGREES if tight else Agreement.UNDECIDED), f"ours is {ours}, {what}"
     if low <= 0 <= high:
-        return Agreement.UNDECIDED, f"ours is {ours}: it holds 0, and does not exclude the claim by the threshold"
+        return Agreement.UNDECIDED, f"ours is {ours}: neither no change nor the claim can be excluded"
     return Agreement.AGREES, f"ours is {ours}"
 
 
