@@ -9,7 +9,9 @@ from collections.abc import Mapping
 
 from kpatch_ci.model.claim import Figure
 
-NUMBER = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
+DIGITS = r"[0-9]{1,15}(?:\.[0-9]{1,15})?(?![0-9])"
+"""So many that their value is a number: 400 digits are infinite to a computer."""
+NUMBER = rf"(?:[0-9]{{1,3}}(?:,[0-9]{{3}}){{1,4}}(?:\.[0-9]{{1,15}})?(?![0-9])|{DIGITS})"
 
 _RATE = {
     **{f"{p}{u}/s": f for u in ("B", "b") for p, f in (("", 1.0), ("k", 1e3), ("K", 1e3), ("M", 1e6), ("G", 1e9))},

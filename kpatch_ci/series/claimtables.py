@@ -8,15 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kpatch_ci.model.claim import Claim, ClaimKind, Figure
-from kpatch_ci.series.claimnumbers import change, figure, follows
+from kpatch_ci.series.claimnumbers import DIGITS, change, figure, follows
 
 _CELL = re.compile(
-    r"(?<![\w.])(?P<text>-?\d+(?:\.\d+)?)[ \t]*(?:\([ \t]*(?P<percent>[+-]?\d+(?:\.\d+)?)(?:%| pct)[ \t]*\)"
-    r"|(?P<star>\*)[ \t]*(?P<marked>[+-]?\d+(?:\.\d+)?)%[ \t]*\*)"
+    rf"(?<![\w.])(?P<text>-?{DIGITS})[ \t]*(?:\([ \t]*(?P<percent>[+-]?{DIGITS})(?:%| pct)[ \t]*\)"
+    rf"|(?P<star>\*)[ \t]*(?P<marked>[+-]?{DIGITS})%[ \t]*\*)"
 )
-_ROW = re.compile(r"[ \t]*(?P<name>[A-Za-z0-9][^()*]{0,80}?)[ \t]+(?=-?\d+(?:\.\d+)?[ \t]*[(*])")
+_ROW = re.compile(rf"[ \t]*(?P<name>[A-Za-z0-9][^()*]{{0,80}}?)[ \t]+(?=-?{DIGITS}[ \t]*[(*])")
 _DURATION = re.compile(
-    r"[ \t]*(?P<name>[A-Z][A-Za-z]*(?:[ -][A-Za-z%./]+){0,6})[ \t]+(?P<cells>\d+(?:\.\d+)?(?:[ \t]+\d+(?:\.\d+)?)+)[ \t]*$"
+    r"[ \t]*(?P<name>[A-Z][A-Za-z]*(?:[ -][A-Za-z%./]+){0,6})[ \t]+"
+    rf"(?P<cells>{DIGITS}(?:[ \t]+{DIGITS})+)[ \t]*$"
 )
 _OF_THE_RUN = re.compile(r"(?:(?:Duration )?(?:User|System|Elapsed)$|Ops )")
 _STATISTIC = re.compile(

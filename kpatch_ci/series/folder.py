@@ -128,11 +128,11 @@ def _load(folder: Path, all_folders: Path, above: tuple[str, ...]) -> Series:
     errors = _contradictions(model, lines, folder, all_folders)
     if errors:
         raise UserErrors(errors)
-    if model.stack:
-        return _stack(model, lines, all_folders, (*above, name), name)
-    patches = _patches(folder, model.files)
+    patches = _patches(folder, model.files)  # none of a stack, which has no text of its own
     if errors := _claim_errors(model, lines, patches):
         raise UserErrors(errors)
+    if model.stack:
+        return _stack(model, lines, all_folders, (*above, name), name)
     series = _series(name, model, patches, _ports(folder, model.ports))
     return replace(series, variants={key: _variant(series, key, one, folder) for key, one in model.variants.items()})
 

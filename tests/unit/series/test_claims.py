@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,17 @@ def test_what_is_wrong_with_claims_is_said_with_its_line(tmp_path: Path, claims:
         load_series(folder(tmp_path, claims), tmp_path)
 
 
+def test_a_stack_has_no_text_of_its_own_to_match(tmp_path: Path) -> None:
+    folder(tmp_path, "- {match: Amean, workload: hackbench, metric: time}")
+    (tmp_path / "both").mkdir()
+    claims = 'claims: [{match: Amean, workload: dd, metric: throughput}, {text: "more", says: better, workload: dd, metric: throughput}]'
+    (tmp_path / "both/series.yaml").write_text(f"title: Both\nstack: [one]\n{claims}\n")
+    with pytest.raises(UserErrors, match=r"series.yaml:3: .*those there begin: none"):
+        load_series(tmp_path / "both", tmp_path)
+    (tmp_path / "both/series.yaml").write_text("title: Both\nstack: [one]\n")
+    assert load_series(tmp_path / "both", tmp_path).claims == ()
+
+
 def test_a_folder_without_claims_is_guessed_like_a_patch_from_elsewhere(tmp_path: Path) -> None:
     text = f"hackbench-process-pipes\n{ROW}"
     place = folder(tmp_path, "", text)
@@ -169,7 +181,7 @@ WORDS = st.sampled_from(
      "to",
      "180MB/s", "200", "ms", "(~5 percent)", "by", "12%", "faster", "dd", "if=a", "of=/dev/null", "bs=1M", "hackbench-process-pipes",
      "dbench",
-     "xfs", "\n", "\n\n", "\t", ".", "-", ">", "5-10%", "nan", "%", "*", "(", ")", "1e999", "\u2013", "\x00", "\ud800"]
+     "xfs", "\n", "\n\n", "\t", ".", "-", ">", "5-10%", "nan", "9" * 320, "%", "*", "(", ")", "1e999", "\u2013", "\x00", "\ud800"]
 )  # fmt: skip
 TEXTS = st.one_of(
     st.text(max_size=300), st.lists(WORDS, max_size=60).map(" ".join), st.lists(WORDS, max_size=60).map("".join)
@@ -188,6 +200,18 @@ def test_no_text_breaks_the_reader_and_every_claim_stands_in_it(text: str) -> No
         assert claim.stated_percent.lstrip("~") in claim.text
         assert claim.workload or claim.unmeasured
         assert claim.kind is not ClaimKind.WORDS
+        numbers = [claim.change_percent or 0.0, *(f.value for f in claim.figures)]
+        assert all(math.isfinite(number) for number in numbers)
+
+
+@pytest.mark.parametrize("huge", ["9" * 16, "9" * 320, "1." + "0" * 390])
+def test_a_number_that_no_computer_holds_is_none(huge: str) -> None:
+    assert read_text(f"Amean 1 {huge} (0.00%) 1 (0.00%)") == ()
+    assert read_text(f"Amean 1 1 (0.00%) 1 ({huge}%)") == ()
+    assert read_text(f"User {huge} 1") == ()
+    assert read_text(f"Throughput went from {huge} MB/s to 1 MB/s.") == ()
+    assert read_text(f"Throughput went from 1 MB/s to {huge} MB/s.") == ()
+    assert read_text(f"Throughput improves by {huge}%.") == ()
 
 
 NUMBERS = st.decimals(min_value="0.01", max_value="99999", places=4)
