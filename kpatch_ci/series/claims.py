@@ -106,6 +106,9 @@ def fits(entry: Beside, one: Read) -> bool:
 
 
 def _beside(claim: Claim, entry: Beside) -> Claim:
+    """The claim with what an entry says; as it is where nothing of ours can be compared with it, whatever the entry says."""
+    if claim.unmeasured:
+        return claim
     if entry.columns and claim.kind is not ClaimKind.SENTENCE:
         first, last = (number - 1 for number in entry.columns)
         if max(first, last) < len(claim.figures):

@@ -111,6 +111,13 @@ def test_an_entry_may_be_a_regular_expression_and_a_sentence_may_stand_beside_se
     assert [c.case for c in place(SENTENCE, *entries)] == ["rw=read", "rw=write"]
 
 
+@pytest.mark.parametrize("line", ["Stddev 1  2.0 (   0.00%)  1.8 (  10.00%)", "Duration User  10.0  9.0"])
+def test_no_entry_sets_a_figure_beside_what_cannot_be_compared(line: str) -> None:
+    (claim,) = place(line, Beside("/./", "hackbench", "time", "groups={x}"))
+    assert claim.workload == ""
+    assert claim.unmeasured
+
+
 def test_an_entry_that_fits_nothing_is_told() -> None:
     entry = Beside("Gmean", "hackbench", "time")
     assert placed(read_text(ROW), [entry])[1] == (entry,)
