@@ -158,6 +158,11 @@ def percent(value: float | None) -> str:
     return f"{value:+.{decimals}f}"
 
 
+def magnitude(value: float | None) -> str:
+    """A percentage that has no direction, as percent() spells it; empty for None: what is not known is not shown."""
+    return "" if value is None else percent(abs(value)).removeprefix("+")
+
+
 def interval(ci: tuple[float, float] | None) -> str:
     """``low..high`` in percent; ``-`` for None."""
     return "-" if ci is None else f"{percent(ci[0])}..{percent(ci[1])}"

@@ -14,10 +14,11 @@ from kpatch_ci.report.checks import all_lines, check_line, each_line
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import failures
 from kpatch_ci.report.junit import to_junit
+from kpatch_ci.report.lines import WIDTH
 from kpatch_ci.report.markdown import to_markdown
 from kpatch_ci.report.schema import ArchDoc
 from kpatch_ci.report.terminal import print_failures, show_checks
-from kpatch_ci.report.text import WIDTH, to_text
+from kpatch_ci.report.text import to_text
 from tests.fakes import results
 
 

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 from kpatch_ci.model.result import RunResult, SeriesResult
 from kpatch_ci.model.status import Mode, Verdict
+from kpatch_ci.report.lines import WIDTH, pasteable
 from kpatch_ci.report.markdown import escape, to_markdown
-from kpatch_ci.report.text import WIDTH, to_text
+from kpatch_ci.report.text import to_text
 from tests.fakes.results import (
     apply_failed,
     arch_result,
@@ -53,14 +55,38 @@ def test_it_is_plain_ascii_without_control_characters() -> None:
     assert "<b>[bold]x[/bold]</b> & `y` ? | cafe 'q'" in text
 
 
-def test_a_row_has_means_change_interval_p_and_verdict() -> None:
-    row = line_with(to_text(run_result(("S", arch_result()))), "groups=8  ")
-    assert row.split() == ["groups=8", "2.000", "1.800", "+10.0", "+8.25..+12.1", "0.0421", "improved"]
+def test_a_case_has_change_interval_p_and_verdict() -> None:
+    row = line_with(to_text(run_result(("S", arch_result()))), "groups=8                 ")
+    assert row.split() == ["groups=8", "+10.0", "+8.25..+12.1", "0.0421", "improved"]
 
 
-def test_a_missing_figure_is_a_dash() -> None:
-    row = line_with(to_text(run_result(("dies", replicate_failed()))), "all  ")
-    assert row.split() == ["all", "2.000", "1.800", "-", "-", "-", "failed"]
+def test_a_missing_figure_is_a_dash_and_its_reason_is_told() -> None:
+    text = to_text(run_result(("dies", replicate_failed())))
+    assert line_with(text, "  hackbench   ").split() == ["hackbench", "-", "-", "-", "failed"]
+    assert "hackbench time: failed, no figure\n  1 of 3 replicates failed\n" in text
+
+
+def test_what_the_patch_did_stands_before_all_else() -> None:
+    head = to_text(run_result(("S", arch_result()), ("half", build_failed()))).splitlines()[:8]
+    assert head == [
+        "kpatch-ci: 2 series on debian:6.1, 6.1.140: failed",
+        "=" * 72,
+        "Verdicts                          chg %         CI %  p adj verdict",
+        "S, arm64: passed",
+        "  hackbench                       +10.0 +8.25..+12.1 0.0421 improved",
+        "  dd                              +10.0 +8.25..+12.1 0.0421 inconclusive",
+        "half, arm64: failed (the build failed)",
+        "",
+    ]
+
+
+def test_the_minimum_detectable_effect_has_a_column_where_it_is_known() -> None:
+    known = comparison(case="all", primary=True, mde_percent=1.8765)
+    text = to_text(run_result(("S", arch_result(comparisons=(known, comparison(mde_percent=None))))))
+    assert line_with(text, "Verdicts") == "Verdicts                    chg %         CI %  p adj MDE % verdict"
+    assert line_with(text, "  hackbench   ") == "  hackbench                 +10.0 +8.25..+12.1 0.0421  1.88 improved"
+    sentence = "hackbench time: improved, +10.0 %; interval +8.25..+12.1 %; adjusted p 0.0421; minimum detectable effect 1.88 %"
+    assert sentence in " ".join(text.split())
 
 
 def test_migrations_per_1000_switches_stand_below_the_counters() -> None:
@@ -69,18 +95,39 @@ def test_migrations_per_1000_switches_stand_below_the_counters() -> None:
         comparison(metric="context_switches", baseline=(3060.0,) * 3, patched=(2760.0,) * 3),
         comparison(metric="migrations", baseline=(306.0,) * 3, patched=(0.0,) * 3),
     )
-    text = to_text(run_result(("S", arch_result(comparisons=figures))))
-    line = line_with(text, "migrations per 1000 context switches")
-    assert line == "  groups=8: migrations per 1000 context switches 100.0 -> 0"
-    assert text.index("groups=8 migrations") < text.index(line)
+    lines = to_text(run_result(("S", arch_result(comparisons=figures)))).splitlines()
+    at = lines.index(" migrations per 1000 context switches (not tested)")
+    assert lines[at + 1].split() == ["groups=8", "100.0", "0"]
+    assert lines.index(" migrations") < at
 
 
 def test_counters_stand_in_a_table_of_their_own() -> None:
-    text = to_text(run_result(("S", arch_result())))
-    before, after = text.split("hackbench: counters")
-    assert "context_switches" not in before
-    assert "mode=process-pipes" not in before
-    assert "groups=8,mode=process-pipes context_switches" in after
+    figures = [comparison(metric=m, case=f"groups={n},mode=process-pipes") for m in ("wakeups", "x") for n in (1, 2)]
+    heads = comparison(case="all", primary=True)
+    before, after = to_text(run_result(("S", arch_result(comparisons=(heads, *figures))))).split("hackbench: counters")
+    assert "wakeups" not in before
+    assert after.splitlines()[:4] == [
+        "  baseline   patched  chg %         CI % verdict",
+        " wakeups",
+        "  groups=1              2.000     1.800  +10.0 +8.25..+12.1 improved",
+        "  groups=2              2.000     1.800  +10.0 +8.25..+12.1 improved",
+    ]
+
+
+def test_it_says_what_the_figures_were_measured_with() -> None:
+    fingerprint = {"qemu": "10.0.2", "arches": {"arm64": {"accelerator": "tcg, icount shift=0"}}}
+    text = to_text(run_result(("S", arch_result()), fingerprint=fingerprint))
+    assert (
+        "  machine: arm64-machine\n  kernel:  6.1.140, config config\n  qemu:    10.0.2; tcg, icount shift=0\n" in text
+    )
+    assert "  seeds:   hackbench, dd: 3 of 2 boots, 1.1 to 2.1 (boot.run)\n" in text
+
+
+def test_a_command_with_an_endless_word_can_still_be_pasted() -> None:
+    command = f"./kpatch-ci run --output {'/deep' * 40} --seeds 3"
+    lines = pasteable(command)
+    assert max(map(len, lines)) <= 72
+    assert shlex.split("\n".join(lines).replace("\\\n", "")) == shlex.split(command)
 
 
 def test_it_says_how_it_applied_built_and_booted() -> None:
