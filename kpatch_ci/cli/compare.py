@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from kpatch_ci.cli.output import print_json, verbosity
+from kpatch_ci.cli.output import is_verbose, print_json, verbosity
 from kpatch_ci.cli.results import result_file
 from kpatch_ci.report.diff import compare_documents, diff_text
 from kpatch_ci.report.document import load_document
@@ -22,12 +22,13 @@ from kpatch_ci.report.document import load_document
 def command(a: Path, b: Path, as_json: bool) -> int:
     """What differs between two runs: first what was measured under what (fingerprints), then figures and verdicts.
 
-    Exit status 0 when every figure is the same, 1 when not. A and B are result.json files or run directories.
+    With -v also the figures that are the same. Exit status 0 when every figure is the same, 1 when not. A and B are
+    result.json files or run directories.
     """
     documents = [load_document(result_file(path)) for path in (a, b)]
     diff = compare_documents(*documents)
     if as_json:
         print_json(asdict(diff))
     else:
-        click.echo(diff_text(diff, str(a), str(b)))
+        click.echo(diff_text(diff, str(a), str(b), every=is_verbose()))
     return 0 if diff.identical else 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kpatch_ci.cli.output import tables, verbosity
+from kpatch_ci.cli.output import is_verbose, tables, verbosity
 from kpatch_ci.cli.results import result_file
 from kpatch_ci.report.document import load_document
 from kpatch_ci.report.terminal import print_details, print_failures, verdict_table
@@ -21,7 +21,7 @@ from kpatch_ci.report.write import REPORTS, render
 )
 @verbosity
 def command(result: Path | None, form: str) -> int:
-    """Show a run's verdicts and cases (the latest run's, or RESULT's).
+    """Show a run's verdicts (the latest run's, or RESULT's); with -v also cases and counters.
 
     Other formats are made anew from result.json alone and go to stdout. report.html also shows the boot consoles, where the
     run's logs/ still lies beside result.json.
@@ -33,6 +33,7 @@ def command(result: Path | None, form: str) -> int:
         return 0
     out = tables()
     out.print(verdict_table(document))
-    print_details(out, document)
+    if is_verbose():
+        print_details(out, document)
     print_failures(out, document, path.parent)
     return 0

@@ -22,7 +22,7 @@ from kpatch_ci.cli.options import (
     selection,
     stderr_console,
 )
-from kpatch_ci.cli.output import say
+from kpatch_ci.cli.output import is_verbose, say
 from kpatch_ci.config.load import Config
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.series import Series
@@ -31,7 +31,7 @@ from kpatch_ci.pipeline.assemble import flags_of
 from kpatch_ci.pipeline.each import NO_CHECKS, Checks
 from kpatch_ci.pipeline.run import load_all, run
 from kpatch_ci.pipeline.session import Session, open_session
-from kpatch_ci.report.terminal import print_failures, show_checks, verdict_table
+from kpatch_ci.report.terminal import print_details, print_failures, show_checks, verdict_table
 from kpatch_ci.report.write import to_json, write_reports
 from kpatch_ci.store.atomic import write_text
 
@@ -109,6 +109,8 @@ def show(result: RunResult, directory: Path, out: Console) -> None:
     """The verdict table, each failure with what is needed to look into it, and where the reports are."""
     if any(series.arches for series in result.series):
         out.print(verdict_table(result))
+    if is_verbose():
+        print_details(out, result)
     show_checks(out, result)
     print_failures(out, result, directory)
     measured = [

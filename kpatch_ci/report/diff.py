@@ -11,7 +11,7 @@ from kpatch_ci.model.errors import UserError
 from kpatch_ci.model.status import Mode
 from kpatch_ci.report.clean import one_line
 from kpatch_ci.report.schema import ComparisonDoc, Document
-from kpatch_ci.report.view import UNPAIRED, every_arch, figure, mean, percent
+from kpatch_ci.report.view import UNPAIRED, every_arch, figure, mean, percent, sentence
 
 Key = tuple[str, str, str, str, str]
 ABSENT = "(absent)"
@@ -114,8 +114,8 @@ def flatten(value: Any, prefix: str = "") -> dict[str, str]:
     return {k: v for key, child in pairs for k, v in flatten(child, f"{prefix}.{key}" if prefix else key).items()}
 
 
-def diff_text(diff: DocumentDiff, name_a: str = "A", name_b: str = "B") -> str:
-    """``diff`` for a person: unlike inputs first, then what differs, then a count of what does not."""
+def diff_text(diff: DocumentDiff, name_a: str = "A", name_b: str = "B", *, every: bool = False) -> str:
+    """``diff`` for a person: unlike inputs first, then what differs, then (``every``) what does not, and its count."""
     lines: list[str] = []
     if diff.inputs:
         lines.append(
@@ -126,8 +126,13 @@ def diff_text(diff: DocumentDiff, name_a: str = "A", name_b: str = "B") -> str:
     changed = [r for r in diff.rows if not r.identical]
     for row in changed:
         lines += _row_text(row, name_a, name_b)
+    lines += [_same_text(r.series, r.arch, r.a) for r in diff.rows if every and r.identical and r.a]
     same = len(diff.rows) - len(changed)
     return "\n".join([*lines, f"{same} of {len(diff.rows)} comparisons are identical, sample by sample."]) + "\n"
+
+
+def _same_text(series: str, arch: str, c: ComparisonDoc) -> str:
+    return one_line(f"{series} {arch} {sentence(c.model_copy(update={'reason': ''}))}, the same in both")
 
 
 def _row_text(row: RowDifference, name_a: str, name_b: str) -> list[str]:

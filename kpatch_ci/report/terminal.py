@@ -7,12 +7,10 @@ Nothing that came from a patch, a compiler or a guest is read as markup: texts a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from kpatch_ci.model.result import RunResult
@@ -22,29 +20,20 @@ from kpatch_ci.report.claims import summary_lines
 from kpatch_ci.report.clean import one_line, tail
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import Failure, arch_failures, failures
+from kpatch_ci.report.labels import split_labels
 from kpatch_ci.report.logs import log_names
 from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, Document
-from kpatch_ci.report.view import BAD, every_arch, interval, percent, primaries, probability, workloads
+from kpatch_ci.report.terminal_grid import MEANS, TESTS, Line, grid, style_of, width_of
+from kpatch_ci.report.view import BAD, cases, counters, every_arch, primaries, workloads
 
-STYLES: dict[str, str] = {
-    Verdict.IMPROVED: "green",
-    Verdict.REGRESSED: "bold red",
-    Verdict.NO_CHANGE: "",
-    Verdict.INCONCLUSIVE: "yellow",
-    Verdict.FAILED: "bold red",
-    Verdict.ERROR: "bold magenta",
-    Verdict.SKIPPED: "dim",
-    Status.PASSED: "green",
-}
-CELL = 12
-"""Width that a workload's column needs: ``inconclusive``."""
 TAIL = 15
 FEW_SEEDS = "cannot give p below"
 """How a reason says that no number of pairs like this could have decided (kpatch_ci/stats/verdict.py)."""
+Pairs = list[tuple[str, ArchDoc]]
 
 
 def verdict_table(source: RunResult | Document) -> RenderableType:
-    """One row a series and architecture, one column a workload (one row, on narrow terminals); below it why a stage failed."""
+    """A row a series, architecture and workload; below it what would help where there is no verdict, and why a stage failed."""
     return VerdictTable(as_document(source))
 
 
@@ -57,29 +46,30 @@ class VerdictTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Rich's protocol: the table, then a line a failed stage."""
         pairs = list(every_arch(self.document))
-        names = workloads(arch for _, arch in pairs)
-        needed = _label_width(pairs) + sum(max(CELL, len(n)) + 3 for n in names) + 1
-        yield _by_column(pairs, names) if needed <= options.max_width else _by_row(pairs)
+        heading, lines = _flat(pairs)
+        if width_of(lines, TESTS) > options.max_width:
+            heading, lines = "", _grouped(pairs)
+        yield from grid(lines, heading, TESTS, options)
         why = _why_inconclusive([c for _, arch in pairs for c in primaries(arch)])
         if why:
-            yield Text.assemble(("inconclusive: ", STYLES[Verdict.INCONCLUSIVE]), why)
+            yield Text.assemble(("inconclusive: ", style_of(Verdict.INCONCLUSIVE)), why)
         for line in summary_lines(self.document):
             yield Text(line)
         for name, arch in pairs:
             stage, reason = _stopped(name, arch)
             if stage:
                 yield Text.assemble(
-                    (f"{one_line(name)} {arch.arch}: ", "bold"), (f"{stage}: ", _style(arch.status)), reason
+                    (f"{one_line(name)} {arch.arch}: ", "bold"), (f"{stage}: ", style_of(arch.status)), reason
                 )
 
 
 def _why_inconclusive(figures: Iterable[ComparisonDoc]) -> str:
-    """What stands in the way of a verdict, in one line; empty where nothing is inconclusive."""
+    """What stands in the way of a verdict and what would help, in one line; empty where nothing is inconclusive."""
     reasons = [c.reason for c in figures if c.verdict is Verdict.INCONCLUSIVE]
     few = dict.fromkeys(one_line(r.rpartition("; ")[0]) for r in reasons if FEW_SEEDS in r)
     if few:
         return f"{next(iter(few))} (a run without --quick, or --seeds N)"
-    return "the change's interval reaches beyond the threshold; report.txt has each" if reasons else ""
+    return "the change's interval reaches beyond the threshold; more seeds narrow it (--seeds N)" if reasons else ""
 
 
 def _measured(arch: ArchDoc) -> list[ComparisonDoc]:
@@ -88,69 +78,42 @@ def _measured(arch: ArchDoc) -> list[ComparisonDoc]:
     return found if any(c.verdict is not Verdict.SKIPPED for c in found) else []
 
 
-def _label_width(pairs: list[tuple[str, ArchDoc]]) -> int:
-    return (
-        max((len(line) for n, _ in pairs for line in _name(n).plain.splitlines()), default=0)
-        + max((len(a.arch) for _, a in pairs), default=0)
-        + 6
-    )
+def _flat(pairs: Pairs) -> tuple[str, list[Line]]:
+    """Series, architecture and workload in columns; a name that is the row's above is not written again."""
+    found = [
+        ((one_line(name), arch.arch, one_line(c.workload) if c else ""), Line("", c, "" if c else _status(name, arch)))
+        for name, arch in pairs
+        for c in (*_measured(arch),) or (None,)
+    ]
+    heads = ("series", "arch", "workload")
+    widths = [max(len(text) for text in column) for column in zip(heads, *(names for names, _ in found), strict=True)]
+    lines, above = [], ("", "")
+    for (series, arch, workload), line in found:
+        shown = (series * (series != above[0]), arch * ((series, arch) != above), workload)
+        above = (series, arch)
+        lines.append(replace(line, label=_columns(shown, widths)))
+    return _columns(heads, widths), lines
 
 
-def _name(series: str) -> Text:
-    """A series' name, its variant on a line of its own."""
-    name, plus, variant = one_line(series).partition("+")
-    return Text(f"{name}\n{plus}{variant}" if variant else name)
+def _columns(texts: Iterable[str], widths: Iterable[int]) -> str:
+    return "  ".join(f"{text:{width}}" for text, width in zip(texts, widths, strict=True))
 
 
-def _by_column(pairs: list[tuple[str, ArchDoc]], names: list[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("series", no_wrap=True)
-    table.add_column("arch", no_wrap=True)
-    for name in names:
-        table.add_column(Text(one_line(name)), justify="right", min_width=CELL)
-    if not names:
-        table.add_column("verdict")
-    for series, arch in pairs:
-        cells = [_cell(arch, name) for name in names] or [_status(series, arch)]
-        if not _measured(arch):
-            cells = [_status(series, arch), *(Text("-", "dim") for _ in cells[1:])]
-        table.add_row(_name(series), Text(arch.arch), *cells)
-    return table
+def _grouped(pairs: Pairs) -> list[Line]:
+    """Series and architecture on a line of their own, its workloads below."""
+    lines = []
+    for name, arch in pairs:
+        lines.append(Line(f"{one_line(name)} {arch.arch}", style="bold"))
+        lines += [Line(f"  {one_line(c.workload)}", c) for c in _measured(arch)] or [
+            Line("  ", word=_status(name, arch))
+        ]
+    return lines
 
 
-def _by_row(pairs: list[tuple[str, ArchDoc]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("series", "arch", "workload", "change"):
-        table.add_column(heading, overflow="fold", justify="right" if heading == "change" else "left")
-    table.add_column("verdict", min_width=CELL)
-    for series, arch in pairs:
-        head = (_name(series), Text(arch.arch))
-        for c in _measured(arch):
-            table.add_row(*head, Text(one_line(c.workload)), _change(c), Text(c.verdict, _style(c.verdict)))
-            head = (Text(""), Text(""))
-        if not _measured(arch):
-            table.add_row(*head, Text(""), Text(""), _status(series, arch))
-    return table
-
-
-def _cell(arch: ArchDoc, workload: str) -> Text:
-    found = primaries(arch, workload)
-    return (
-        Text("\n").join(Text.assemble(_change(c), "\n", (c.verdict, _style(c.verdict))) for c in found)
-        if found
-        else Text("-", "dim")
-    )
-
-
-def _change(comparison: ComparisonDoc) -> Text:
-    return Text("-" if comparison.change_percent is None else f"{percent(comparison.change_percent)}%")
-
-
-def _status(series: str, arch: ArchDoc) -> Text:
+def _status(series: str, arch: ArchDoc) -> str:
     """What stands where figures would."""
     stage = _stopped(series, arch)[0]
-    word = f"{stage.partition('.')[0]} {arch.status}" if stage not in ("", arch.status) else str(arch.status)
-    return Text(word, _style(arch.status))
+    return f"{stage.partition('.')[0]} {arch.status}" if stage not in ("", arch.status) else str(arch.status)
 
 
 def _stopped(series: str, arch: ArchDoc) -> tuple[str, str]:
@@ -159,10 +122,6 @@ def _stopped(series: str, arch: ArchDoc) -> tuple[str, str]:
         return "skipped", one_line(arch.reason)
     found = [f for f in arch_failures(series, arch) if f.stage != "verdict" or not _measured(arch)]
     return (found[0].stage, one_line(found[0].reason)) if arch.status in BAD and found else ("", "")
-
-
-def _style(word: str) -> str:
-    return STYLES.get(word, "")
 
 
 def print_failures(console: Console, source: RunResult | Document, output: Path | None = None) -> None:
@@ -190,23 +149,30 @@ def show_checks(console: Console, source: RunResult | Document) -> None:
 
 
 def _heading(failure: Failure) -> Text:
-    head = (f"{failure.stage} {failure.status}", _style(failure.status))
+    head = (f"{failure.stage} {failure.status}", style_of(failure.status))
     return Text.assemble(head, f": {one_line(failure.subject)}\n  {one_line(failure.reason)}")
 
 
 def print_details(console: Console, source: RunResult | Document) -> None:
-    """``-v``: every comparison, with interval and adjusted p-value."""
+    """``-v``: every comparison: of each workload the figure that decides, its cases, and the counters that explain them."""
     for name, arch in every_arch(as_document(source)):
-        if not arch.comparisons:
-            continue
-        table = Table(box=None, pad_edge=False, title=Text(f"{one_line(name)} {arch.arch}"), title_justify="left")
-        table.add_column("workload", no_wrap=True)
-        table.add_column("case", overflow="fold")
-        table.add_column("metric", no_wrap=True)
-        for heading in ("change %", "interval %", "p adj", "verdict"):
-            table.add_column(heading, justify="right", no_wrap=True)
-        for c in arch.comparisons:
-            words = (Text(one_line(w)) for w in (c.workload, c.case, c.metric))
-            figures = (percent(c.change_percent), interval(c.ci_percent), probability(c.p_adjusted))
-            table.add_row(*words, *figures, Text(c.verdict, _style(c.verdict)))
-        console.print(table)
+        groups = [g for workload in workloads([arch]) for g in _groups(arch, workload)]
+        lines = [line for group in groups for line in group]
+        if lines:
+            console.print()
+            console.print(Text(f"{one_line(name)} {arch.arch}", "bold underline"))
+            for text in grid(lines, "", (*MEANS, *TESTS), console.options):
+                console.print(text)
+
+
+def _groups(arch: ArchDoc, workload: str) -> Iterator[list[Line]]:
+    """A workload's own figures, then each counter's: a heading and a row a case. What all cases share is said once."""
+    found = [*primaries(arch, workload), *cases(arch, workload), *counters(arch, workload)]
+    labels = list(dict.fromkeys(one_line(c.case) for c in found if not c.primary))
+    shared, own = split_labels(labels) if len(labels) > 1 else ("", labels)
+    short = dict(zip(labels, own, strict=True))
+    for number, metric in enumerate(dict.fromkeys(c.metric for c in found)):
+        rows = [c for c in found if c.metric == metric]
+        head = one_line(f"{workload}: {metric} ({rows[0].unit}), {rows[0].better} is better")
+        lines = [Line(f"{head}; {shared}" if shared and number == 0 else head, style="bold")]
+        yield lines + [Line(f"  {short.get(one_line(c.case)) or one_line(c.case)}", c) for c in rows]

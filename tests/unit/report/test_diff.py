@@ -35,6 +35,13 @@ def test_a_run_is_identical_to_itself_even_with_missing_samples() -> None:
     assert len(diff.rows) == 17
 
 
+def test_what_is_the_same_is_told_where_every_figure_is_asked_for() -> None:
+    same = "S arm64 hackbench time (groups=8): +10.0 %, interval +8.25..+12.1 %, adjusted p 0.0421: improved, the same in both\n"
+    diff = compared(run_result(("S", single())), run_result(("S", single())))
+    assert diff_text(diff, every=True) == f"{same}1 of 1 comparisons are identical, sample by sample.\n"
+    assert same not in diff_text(diff)
+
+
 def test_other_samples_are_told_with_their_means_and_verdicts() -> None:
     new = single(baseline=(1.1, 2.2, 3.3), verdict=Verdict.NO_CHANGE)
     diff = compared(run_result(("S", single())), run_result(("S", new)))
