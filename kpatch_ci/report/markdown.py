@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""report.md: short, for a CI job's summary or a merge request: the verdict table first, then what failed."""
+"""report.md: for a CI job's summary or a merge request: the verdict table first, then what failed; the rest is folded."""
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 
 from kpatch_ci.model.result import RunResult
-from kpatch_ci.model.status import Status
+from kpatch_ci.model.status import Status, Verdict
 from kpatch_ci.report.checks import all_lines
 from kpatch_ci.report.claimparts import JudgedClaimDoc
 from kpatch_ci.report.claims import (
@@ -23,18 +24,21 @@ from kpatch_ci.report.claims import (
 from kpatch_ci.report.clean import one_line, tail
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import Failure, arch_failures, failures
-from kpatch_ci.report.schema import ArchDoc, Document
+from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, Document
+from kpatch_ci.report.setup import setup_pairs
 from kpatch_ci.report.view import (
     SIGN_NOTE,
     cases,
-    change,
+    counters,
     every_arch,
+    figure,
     interval,
+    magnitude,
+    mean,
     mode_notes,
     percent,
     primaries,
     probability,
-    workloads,
 )
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~>-])")
@@ -57,7 +61,8 @@ def to_markdown(source: RunResult | Document) -> str:
     lines += _listed("Tested with", [text for series in document.series for text in series.chosen])
     lines += _claims(document)
     lines += _details(document)
-    lines += [line for note in mode_notes(document) for line in (f"*{note}*", "")]
+    lines += _setups(document)
+    lines += _folded("What the figures are worth", [line for note in mode_notes(document) for line in (note, "")])
     if document.command:
         lines += ["Reproduce:", "", *_fence([one_line(document.command)])]
     return "\n".join(lines) + "\n"
@@ -70,34 +75,53 @@ def escape(text: str) -> str:
 
 
 def _verdicts(document: Document) -> list[str]:
-    names = workloads(arch for _, arch in every_arch(document))
-    rows = [["series", "arch", "status", *map(escape, names)]]
-    for name, arch in every_arch(document):
-        rows.append([escape(name), escape(arch.arch), _status(name, arch), *(_cell(arch, w) for w in names)])
+    """A row a series, architecture and workload, and one for what stopped or failed an architecture."""
+    pairs = list(every_arch(document))
+    mde = any(c.mde_percent is not None for _, arch in pairs for c in primaries(arch))
+    rows = [["series", "arch", "workload", *_heads(mde=mde)]]
+    for name, arch in pairs:
+        where = [escape(name), escape(arch.arch)]
+        stopped = _stopped(name, arch)
+        if any(c.verdict is not Verdict.SKIPPED for c in primaries(arch)):
+            rows += [[*where, escape(c.workload), *_figures(c, mde=mde)] for c in primaries(arch)]
+        elif not stopped:
+            stopped = str(arch.status)
+        if stopped:
+            rows.append([*where, *["-"] * (len(rows[0]) - 3), stopped])
+    for series in document.series:
+        if not series.arches:
+            rows.append([escape(series.name), *["-"] * (len(rows[0]) - 2), f"**{series.status}**"])
     return _table(rows)
 
 
-def _status(series: str, arch: ArchDoc) -> str:
+def _stopped(series: str, arch: ArchDoc) -> str:
+    """What went wrong beside a verdict, with its reason; empty where nothing did."""
     if arch.status is Status.PASSED:
-        return str(arch.status)
-    found = arch_failures(series, arch)
+        return ""
+    found = [f for f in arch_failures(series, arch) if f.stage != "verdict"]
+    if not found and any(c.verdict is Verdict.REGRESSED for c in primaries(arch)):
+        return ""
     reason = f"{found[0].stage}: {found[0].reason}" if found else arch.reason
     return f"**{arch.status}**: {escape(reason)}" if reason else f"**{arch.status}**"
 
 
-def _cell(arch: ArchDoc, workload: str) -> str:
-    return "<br>".join(f"{change(c)} {c.verdict}" for c in primaries(arch, workload)) or "-"
+def _heads(*, mde: bool) -> list[str]:
+    return ["change %", "interval %", "p adj", *(["MDE %"] if mde else []), "verdict"]
+
+
+def _figures(c: ComparisonDoc, *, mde: bool) -> list[str]:
+    """Change, interval, adjusted p, minimum detectable effect (empty where it is not known) and verdict."""
+    effect = [magnitude(c.mde_percent)] if mde else []
+    verdict = f"**{c.verdict}**" if c.verdict in (Verdict.IMPROVED, Verdict.REGRESSED) else str(c.verdict)
+    return [percent(c.change_percent), interval(c.ci_percent), probability(c.p_adjusted), *effect, verdict]
 
 
 def _failure(failure: Failure) -> list[str]:
     lines = [f"### {failure.stage} {failure.status}: {escape(failure.subject)}", "", escape(failure.reason), ""]
-    if failure.log_tail:
-        lines += _fence(tail(failure.log_tail))
-    if failure.log:
-        lines += [f"Log: {escape(failure.log)}", ""]
-    if failure.reproduce:
-        lines += ["Reproduce:", "", *_fence([one_line(failure.reproduce)])]
-    return lines
+    inside = _fence(tail(failure.log_tail)) if failure.log_tail else []
+    inside += [f"Log: {escape(failure.log)}", ""] if failure.log else []
+    inside += ["Reproduce:", "", *_fence([one_line(failure.reproduce)])] if failure.reproduce else []
+    return [*lines, *(_folded("Log and command", inside) if inside else [])]
 
 
 def _asked(document: Document) -> list[str]:
@@ -140,15 +164,33 @@ def _claim(claim: JudgedClaimDoc) -> Iterator[str]:
 
 
 def _details(document: Document) -> list[str]:
-    rows = [["series", "arch", "workload", "case", "metric", "change %", "interval %", "p adj", "verdict"]]
+    """Cases and counters, folded, an architecture at a time."""
+    lines: list[str] = []
     for name, arch in every_arch(document):
-        for c in (*primaries(arch), *cases(arch)):
-            words = [name, arch.arch, c.workload, c.case, c.metric]
-            figures = [percent(c.change_percent), interval(c.ci_percent), probability(c.p_adjusted), str(c.verdict)]
-            rows.append([*map(escape, words), *figures])
-    if len(rows) == 1:
-        return []
-    return ["<details><summary>Figures</summary>", "", *_table(rows), "", "</details>", ""]
+        found = [*primaries(arch), *cases(arch), *counters(arch)]
+        if found:
+            mde = any(c.mde_percent is not None for c in found)
+            rows = [["workload", "case", "metric", "baseline", "patched", *_heads(mde=mde)]]
+            for c in found:
+                means = (figure(mean(c.baseline)), figure(mean(c.patched)))
+                rows.append([*map(escape, (c.workload, c.case, c.metric)), *means, *_figures(c, mde=mde)])
+            lines += _folded(f"{name} on {arch.arch}: cases and counters", _table(rows))
+    return lines
+
+
+def _setups(document: Document) -> list[str]:
+    """What each series was measured with, folded."""
+    lines = []
+    for name, arch in every_arch(document):
+        told = "; ".join(f"{key} {value}" for key, value in setup_pairs(arch, document) if value)
+        lines.append(f"- {escape(name)} on {escape(arch.arch)}: {escape(told)}")
+    return _folded("Measured with", lines) if lines else []
+
+
+def _folded(title: str, lines: list[str]) -> list[str]:
+    """``title`` is plain text: a summary is HTML, in which Markdown's escapes would be shown."""
+    shown = html.escape(one_line(title)).replace("@", "&#64;")
+    return [f"<details><summary>{shown}</summary>", "", *lines, "", "</details>", ""]
 
 
 def _table(rows: list[list[str]]) -> list[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import replace
 
@@ -186,9 +187,45 @@ def test_a_run_of_nothing_can_be_reported() -> None:
 
 
 def test_markdown_has_the_verdicts_first() -> None:
-    text = to_markdown(run_result())
-    assert text.index("| series | arch | status | hackbench | dd |") < text.index("###")
-    assert "| passes | arm64 | passed | +10.0 % improved | +10.0 % inconclusive |" in text
+    lines = to_markdown(run_result()).splitlines()
+    assert lines[4:9] == [
+        "| series | arch | workload | change % | interval % | p adj | verdict |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| passes | arm64 | hackbench | +10.0 | +8.25..+12.1 | 0.0421 | **improved** |",
+        "| passes | arm64 | dd | +10.0 | +8.25..+12.1 | 0.0421 | inconclusive |",
+        "| no\\-apply | arm64 | - | - | - | - | **failed**: apply: hunk 1 of kernel/sched/core.c finds no place |",
+    ]
+    assert "| worse | arm64 | hackbench | -4.50 | +8.25..+12.1 | 0.0421 | **regressed** |" in lines
+    assert "| skipped | arm64 | - | - | - | - | **skipped**: not asked for |" in lines
+
+
+def test_markdown_has_the_minimum_detectable_effect_where_it_is_known() -> None:
+    figures = [comparison(w, case="all", primary=True, mde_percent=m) for w, m in (("dd", 0.731), ("dbench", None))]
+    text = to_markdown(run_result(("S", arch_result(comparisons=tuple(figures)))))
+    assert "| S | arm64 | dd | +10.0 | +8.25..+12.1 | 0.0421 | 0.73 | **improved** |" in text
+    assert "| S | arm64 | dbench | +10.0 | +8.25..+12.1 | 0.0421 |  | **improved** |" in text
+
+
+def test_markdown_folds_everything_but_verdicts_and_failures() -> None:
+    text = to_markdown(run_result(("a-b", arch_result()), ("no-build", build_failed())))
+    assert text.count("<details>") == text.count("</details>") == 4
+    titles = re.findall("<summary>(.*)</summary>", text)
+    assert titles == [
+        "Log and command",
+        "a-b on arm64: cases and counters",
+        "Measured with",
+        "What the figures are worth",
+    ]
+    open_part = re.sub("(?s)<details>.*?</details>", "", text)
+    assert "error: \\[red\\]no such field" in open_part
+    assert "context\\_switches" in text
+    assert "context\\_switches" not in open_part
+    assert "CC foo.o" not in open_part
+
+
+def test_a_folded_title_is_html_and_stays_text() -> None:
+    text = to_markdown(run_result(("<b>@me</b>", arch_result())))
+    assert "<summary>&lt;b&gt;&#64;me&lt;/b&gt; on arm64: cases and counters</summary>" in text
 
 
 def test_markdown_rows_have_as_many_cells_as_their_heading() -> None:
