@@ -35,6 +35,7 @@ from kpatch_ci.report.view import (
     interval,
     magnitude,
     mean,
+    measured,
     mode_notes,
     percent,
     primaries,
@@ -82,10 +83,9 @@ def _verdicts(document: Document) -> list[str]:
     for name, arch in pairs:
         where = [escape(name), escape(arch.arch)]
         stopped = _stopped(name, arch)
-        if any(c.verdict is not Verdict.SKIPPED for c in primaries(arch)):
-            rows += [[*where, escape(c.workload), *_figures(c, mde=mde)] for c in primaries(arch)]
-        elif not stopped:
-            stopped = str(arch.status)
+        rows += [[*where, escape(c.workload), *_figures(c, mde=mde)] for c in measured(arch)]
+        if not measured(arch):
+            stopped = stopped or str(arch.status)
         if stopped:
             rows.append([*where, *["-"] * (len(rows[0]) - 3), stopped])
     for series in document.series:

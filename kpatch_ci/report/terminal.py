@@ -24,7 +24,7 @@ from kpatch_ci.report.labels import split_labels
 from kpatch_ci.report.logs import log_names
 from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, Document
 from kpatch_ci.report.terminal_grid import MEANS, TESTS, Line, grid, style_of, width_of
-from kpatch_ci.report.view import BAD, cases, counters, every_arch, primaries, workloads
+from kpatch_ci.report.view import BAD, cases, counters, every_arch, measured, primaries, workloads
 
 TAIL = 15
 FEW_SEEDS = "cannot give p below"
@@ -72,18 +72,12 @@ def _why_inconclusive(figures: Iterable[ComparisonDoc]) -> str:
     return "the change's interval reaches beyond the threshold; more seeds narrow it (--seeds N)" if reasons else ""
 
 
-def _measured(arch: ArchDoc) -> list[ComparisonDoc]:
-    """Its primary figures; none where all were skipped, for then something stopped it before."""
-    found = primaries(arch)
-    return found if any(c.verdict is not Verdict.SKIPPED for c in found) else []
-
-
 def _flat(pairs: Pairs) -> tuple[str, list[Line]]:
     """Series, architecture and workload in columns; a name that is the row's above is not written again."""
     found = [
         ((one_line(name), arch.arch, one_line(c.workload) if c else ""), Line("", c, "" if c else _status(name, arch)))
         for name, arch in pairs
-        for c in (*_measured(arch),) or (None,)
+        for c in (*measured(arch),) or (None,)
     ]
     heads = ("series", "arch", "workload")
     widths = [max(len(text) for text in column) for column in zip(heads, *(names for names, _ in found), strict=True)]
@@ -104,7 +98,7 @@ def _grouped(pairs: Pairs) -> list[Line]:
     lines = []
     for name, arch in pairs:
         lines.append(Line(f"{one_line(name)} {arch.arch}", style="bold"))
-        lines += [Line(f"  {one_line(c.workload)}", c) for c in _measured(arch)] or [
+        lines += [Line(f"  {one_line(c.workload)}", c) for c in measured(arch)] or [
             Line("  ", word=_status(name, arch))
         ]
     return lines
@@ -120,7 +114,7 @@ def _stopped(series: str, arch: ArchDoc) -> tuple[str, str]:
     """The first stage that went wrong and why; empty where all went well or a figure tells it all. A skipped one has its reason."""
     if arch.status is Status.SKIPPED:
         return "skipped", one_line(arch.reason)
-    found = [f for f in arch_failures(series, arch) if f.stage != "verdict" or not _measured(arch)]
+    found = [f for f in arch_failures(series, arch) if f.stage != "verdict" or not measured(arch)]
     return (found[0].stage, one_line(found[0].reason)) if arch.status in BAD and found else ("", "")
 
 

@@ -21,6 +21,7 @@ from kpatch_ci.report.view import (
     interval,
     magnitude,
     mean,
+    measured,
     migration_rates,
     percent,
     primaries,
@@ -40,13 +41,14 @@ def verdict_lines(document: Document) -> list[str]:
     """What every series did on every architecture: a line a workload, with its change, interval, p and minimum detectable effect."""
     pairs = list(every_arch(document))
     mde = any(c.mde_percent is not None for _, arch in pairs for c in primaries(arch))
-    measured = any(c.verdict is not Verdict.SKIPPED for _, arch in pairs for c in primaries(arch))
     room = WIDTH - len(_test_cells(None, mde=mde)) - 1
-    lines = [f"{'Verdicts':{room}} {_test_cells(None, mde=mde)}" if measured else "Verdicts"]
+    lines = [
+        f"{'Verdicts':{room}} {_test_cells(None, mde=mde)}" if any(measured(arch) for _, arch in pairs) else "Verdicts"
+    ]
     for name, arch in pairs:
         reason = f" ({one_line(arch.reason)})" if arch.reason else ""
         lines += fold(f"{name}, {arch.arch}: {arch.status}{reason}", "", "    ")
-        for c in primaries(arch) if measured else ():
+        for c in measured(arch):
             lines += _test_row(f"  {c.workload}", c, room, mde=mde)
     for series in document.series:
         lines += [] if series.arches else fold(f"{series.name}: {series.status}, on no architecture", "", "    ")

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
-from kpatch_ci.model.status import Mode, Status
+from kpatch_ci.model.status import Mode, Status, Verdict
 from kpatch_ci.model.workload import CONTEXT_SWITCHES, COUNTERS, MIGRATIONS
 from kpatch_ci.report.clean import one_line
 from kpatch_ci.report.conflict import conflict
@@ -73,6 +73,12 @@ def every_arch(document: Document) -> Iterator[tuple[str, ArchDoc]]:
 def primaries(arch: ArchDoc, workload: str | None = None) -> list[ComparisonDoc]:
     """The figures that carry the verdict (of one workload)."""
     return [c for c in arch.comparisons if c.primary and workload in (None, c.workload)]
+
+
+def measured(arch: ArchDoc) -> list[ComparisonDoc]:
+    """Its primary figures; none where all were skipped, for then something stopped it before."""
+    found = primaries(arch)
+    return found if any(c.verdict is not Verdict.SKIPPED for c in found) else []
 
 
 def cases(arch: ArchDoc, workload: str | None = None) -> list[ComparisonDoc]:

@@ -28,8 +28,8 @@ from kpatch_ci.report.schema import Document
 
 TEMPLATE = "report.html.j2"
 _FUNCTIONS = (
-    view.applied, view.cases, view.change, view.every_arch, view.figure, view.hunks, view.interval,
-    view.mean, view.migration_rates, view.percent, view.primaries, view.probability, view.threshold, view.workloads,
+    view.applied, view.cases, view.change, view.every_arch, view.figure, view.hunks, view.interval, view.magnitude,
+    view.mean, view.measured, view.migration_rates, view.percent, view.primaries, view.probability, view.threshold, view.workloads,
     figures.counter_groups, figures.frequency_bars, figures.intervals, figures.legend, figures.pair_rows, figures.panels,
     figures.rates, lists.miss_lines, lists.proof_lines, lists.warning_lines, flatten, plots.verdict_class, shown_boot,
     check_line, cpu_lines, figures.is_paired, lists.each_lines, lists.finding_lines, view.sample_count,
@@ -49,7 +49,7 @@ def to_html(source: RunResult | Document, directory: Path | None = None) -> str:
     text = page.render(
         document=document,
         failures=failures(document),
-        workload_names=view.workloads(arch for _, arch in view.every_arch(document)),
+        mde=any(c.mde_percent is not None for _, arch in view.every_arch(document) for c in view.primaries(arch)),
         consoles=consoles(document, directory),
         mode_notes=view.mode_notes(document),
         sign_note=view.SIGN_NOTE,

@@ -21,6 +21,8 @@ STRIP = 20
 PANEL = 96
 LEFT, RIGHT = 15.0, 97.0
 """Where a panel's points begin and end; left of them are the axis's labels."""
+NEAR_END = 5.0
+"""Less than this from an axis's end there is no room for half a label on a phone; in percent of its width."""
 MAX_BOOT_LABELS = 12
 _PALEST = 0.14
 
@@ -127,10 +129,15 @@ def _svg(kind: str, height: int, said: str, parts: Sequence[Markup]) -> Markup:
 
 
 def _axis(ticks: Sequence[tuple[float, str]]) -> Markup:
-    parts = [_line("tick", x, x, 0, 4) + _TEXT.format("tick", _round(x), 16, text) for x, text in ticks]
+    parts = [_line("tick", x, x, 0, 4) + _TEXT.format(_tick_class(x), _round(x), 16, text) for x, text in ticks]
     return Markup('<svg class="axis" width="100%" height="20" aria-hidden="true">{}</svg>').format(
         Markup("").join(parts)
     )
+
+
+def _tick_class(x: float) -> str:
+    """A label near an end is aligned to its tick: on a phone half of it would be outside the window."""
+    return "tick first" if x < NEAR_END else "tick last" if x > 100 - NEAR_END else "tick"
 
 
 def _band(scale: Scale, threshold: float | None, height: int) -> Markup:

@@ -31,6 +31,7 @@ from tests.fakes.results import (
     everything,
     not_bisectable,
     run_result,
+    skipped,
 )
 
 VOID = {"meta", "br", "input"}
@@ -300,6 +301,17 @@ def test_figures_are_spelled_as_in_the_text_report() -> None:
     cells = texts(to_html(run_result(("s", arch_result()))), "td")
     for spelled in ("2.000", "1.800", "+10.0", "+8.25..+12.1", "<.0001", "0.0421"):
         assert spelled in cells
+
+
+def test_a_verdict_is_a_row_with_its_minimum_detectable_effect_where_that_is_known() -> None:
+    figures = [comparison(w, case="all", primary=True, mde_percent=m) for w, m in (("dd", 0.731), ("dbench", None))]
+    page = read(to_html(run_result(("s", arch_result(comparisons=tuple(figures))), ("off", skipped()))))
+    labels = ("arch", "workload", "change", "interval %", "p adj", "MDE %", "verdict", "status")
+    cells = [e for e in page.elements if e.tag == "td" and e.attributes.get("data-label") in labels]
+    told = [(e.attributes["data-label"], e.text) for e in cells if e.attributes["data-label"] == "MDE %"]
+    assert told == [("MDE %", "0.73"), ("MDE %", "")]
+    assert [e.attributes["colspan"] for e in cells if "colspan" in e.attributes] == ["6"]
+    assert "MDE %" not in to_html(run_result(("s", arch_result())))
 
 
 def test_a_regression_is_told_before_any_series() -> None:

@@ -73,6 +73,13 @@ def test_places_are_percent_and_what_lies_outside_is_at_the_end() -> None:
     assert [scale.outside(v) for v in (-11, 0, 99)] == [-1, 0, 1]
 
 
+def test_a_label_at_the_end_of_an_axis_does_not_reach_beyond_it() -> None:
+    axis = plots.percent_axis(Scale(-10.05, 10.05))
+    texts = [(e.text, e.get("class")) for e in parsed(axis).iter() if e.text]
+    middle = [("-5 %", "tick"), ("0", "tick"), ("+5 %", "tick")]
+    assert texts == [("-10 %", "tick first"), *middle, ("+10 %", "tick last")]
+
+
 def test_a_case_is_a_dot_on_its_interval_with_the_threshold_as_a_band() -> None:
     picture = plots.interval_strip(doc(), Scale(-10, 30), 2.0)
     [dot], whiskers, [band] = by_class(picture, "dot"), by_class(picture, "whisker"), by_class(picture, "band")
