@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from kpatch_ci.cli.output import is_verbose, print_json, verbosity
+from kpatch_ci.cli.output import print_json, shows_everything, verbosity
 from kpatch_ci.cli.results import result_file
 from kpatch_ci.report.diff import compare_documents, diff_text
 from kpatch_ci.report.document import load_document
@@ -30,5 +30,5 @@ def command(a: Path, b: Path, as_json: bool) -> int:
     if as_json:
         print_json(asdict(diff))
     else:
-        click.echo(diff_text(diff, str(a), str(b), every=is_verbose()))
+        click.echo(diff_text(diff, str(a), str(b), every=shows_everything()))
     return 0 if diff.identical else 1

@@ -48,9 +48,6 @@ def set_verbosity(level: int) -> None:
 def shows_everything() -> bool:
     """Whether ``-v`` was given."""
     return log.isEnabledFor(logging.DEBUG)
-def is_verbose() -> bool:
-    """Whether ``-v`` was given."""
-    return log.level == logging.DEBUG
 
 
 def say(text: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kpatch_ci.cli.output import is_verbose, tables, verbosity
+from kpatch_ci.cli.output import shows_everything, tables, verbosity
 from kpatch_ci.cli.results import result_file
 from kpatch_ci.report.document import load_document
 from kpatch_ci.report.terminal import print_details, print_failures, verdict_table
@@ -33,7 +33,7 @@ def command(result: Path | None, form: str) -> int:
         return 0
     out = tables()
     out.print(verdict_table(document))
-    if is_verbose():
+    if shows_everything():
         print_details(out, document)
     print_failures(out, document, path.parent)
     return 0

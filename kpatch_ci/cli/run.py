@@ -22,7 +22,7 @@ from kpatch_ci.cli.options import (
     selection,
     stderr_console,
 )
-from kpatch_ci.cli.output import is_verbose, say
+from kpatch_ci.cli.output import say, shows_everything
 from kpatch_ci.config.load import Config
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.series import Series
@@ -109,7 +109,7 @@ def show(result: RunResult, directory: Path, out: Console) -> None:
     """The verdict table, each failure with what is needed to look into it, and where the reports are."""
     if any(series.arches for series in result.series):
         out.print(verdict_table(result))
-    if is_verbose():
+    if shows_everything():
         print_details(out, result)
     show_checks(out, result)
     print_failures(out, result, directory)

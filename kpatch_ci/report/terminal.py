@@ -66,7 +66,7 @@ class VerdictTable:
 def _why_inconclusive(figures: Iterable[ComparisonDoc]) -> str:
     """What stands in the way of a verdict and what would help, in one line; empty where nothing is inconclusive."""
     reasons = [c.reason for c in figures if c.verdict is Verdict.INCONCLUSIVE]
-    few = dict.fromkeys(one_line(r.rpartition("; ")[0]) for r in reasons if FEW_SEEDS in r)
+    few = dict.fromkeys(one_line(r.partition("; interval")[0]) for r in reasons if FEW_SEEDS in r)
     if few:
         return f"{next(iter(few))} (a run without --quick, or --seeds N)"
     return "the change's interval reaches beyond the threshold; more seeds narrow it (--seeds N)" if reasons else ""

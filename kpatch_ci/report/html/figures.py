@@ -12,6 +12,7 @@ from kpatch_ci.model.workload import COUNTERS, MIGRATIONS
 from kpatch_ci.report.html import plots
 from kpatch_ci.report.html.guest import cpus_named, khz_of, megahertz, policy_cpus
 from kpatch_ci.report.html.scale import scale_of
+from kpatch_ci.report.labels import split_labels
 from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, ResidencyDoc
 from kpatch_ci.report.view import (
     UNPAIRED,
@@ -66,15 +67,36 @@ class Bars:
     shares: tuple[tuple[str, str, str], ...]
 
 
-def intervals(comparisons: Sequence[ComparisonDoc], threshold: float | None) -> Rows:
-    """Changes with their intervals, one row a comparison."""
+def intervals(arch: ArchDoc, comparisons: Sequence[ComparisonDoc], threshold: float | None) -> Rows:
+    """Changes with their intervals, one row a comparison of ``arch``."""
     values = [v for c in comparisons for v in (*(c.ci_percent or ()), c.change_percent) if v is not None]
     scale = scale_of(values, least=(threshold or 0) * 1.2, most=MOST_PERCENT)
+    labels = {name: _labels(arch, name)[1] for name in {c.workload for c in comparisons}}
     rows = [
-        Row(c.case, plots.interval_strip(c, scale, threshold), change(c), str(c.verdict), c.primary)
+        Row(
+            labels[c.workload][c.case],
+            plots.interval_strip(c, scale, threshold),
+            change(c),
+            str(c.verdict),
+            c.primary,
+        )
         for c in comparisons
     ]
     return Rows(tuple(rows), plots.percent_axis(scale))
+
+
+def shared_settings(arch: ArchDoc, workload: str) -> str:
+    """Settings that all cases of a workload have, which its plots say once; empty where there are none, or one case only."""
+    return _labels(arch, workload)[0]
+
+
+def _labels(arch: ArchDoc, workload: str) -> tuple[str, dict[str, str]]:
+    """``shared_settings``, and by case what its plots call it: what else its label says."""
+    found = [c for c in arch.comparisons if c.workload == workload]
+    every = list(dict.fromkeys(c.case for c in found if not c.primary))
+    shared, own = split_labels(every) if len(every) > 1 else ("", every)
+    labels = {case: label or case for case, label in zip(every, own, strict=True)}
+    return shared, {c.case: labels.get(c.case, c.case) for c in found}
 
 
 def counter_groups(arch: ArchDoc, workload: str) -> list[tuple[str, list[ComparisonDoc]]]:
@@ -90,9 +112,14 @@ def rates(arch: ArchDoc, workload: str) -> Rows | None:
     found = migration_rates(arch, workload)
     if not found:
         return None
+    labels = _labels(arch, workload)[1]
     scale = scale_of(v for _, before, after in found for v in (before, after))
     rows = [
-        Row(case, plots.change_strip(before, after, scale, f"{case}: {_to(before, after)}"), _to(before, after))
+        Row(
+            labels[case],
+            plots.change_strip(before, after, scale, f"{case}: {_to(before, after)}"),
+            _to(before, after),
+        )
         for case, before, after in found
     ]
     return Rows(tuple(rows), plots.plain_axis(scale))
@@ -105,14 +132,15 @@ def _to(before: float, after: float) -> str:
 def panels(arch: ArchDoc, workload: str) -> list[Panel]:
     """The workload's own figures by seed: each pair's change, or both arms' samples where they make no pairs."""
     own = [*primaries(arch, workload), *cases(arch, workload)]
+    labels = _labels(arch, workload)[1]
     paired = [c for c in own if is_paired(c)]
     changes = [pair_changes(c) for c in paired]
     scale = scale_of((v for each in changes for v in each if v is not None), least=0.1)
     found = [
-        Panel(c.case, plots.seed_panel(each, c.seeds, scale, _said(c, each)))
+        Panel(labels[c.case], plots.seed_panel(each, c.seeds, scale, _said(c, each)))
         for c, each in zip(paired, changes, strict=True)
     ]
-    return found + [_samples(c) for c in own if not is_paired(c)]
+    return found + [_samples(c, labels[c.case]) for c in own if not is_paired(c)]
 
 
 def is_paired(c: ComparisonDoc) -> bool:
@@ -129,12 +157,12 @@ def _said(c: ComparisonDoc, changes: Sequence[float | None]) -> str:
     return f"{c.workload} {c.metric} ({c.case}): {len(there)} pairs, {better} of them better, {ends}"
 
 
-def _samples(c: ComparisonDoc) -> Panel:
+def _samples(c: ComparisonDoc, label: str) -> Panel:
     baseline, patched = ([v for v in values if v is not None] for values in (c.baseline, c.patched))
     means = f"{figure(mean(c.baseline))} against {figure(mean(c.patched))} {c.unit}"
     said = f"{c.workload} {c.metric} ({c.case}): {len(baseline)} and {len(patched)} samples, means {means}"
     scale = scale_of([*baseline, *patched])
-    return Panel(c.case, plots.sample_panel(baseline, patched, scale, said))
+    return Panel(label, plots.sample_panel(baseline, patched, scale, said))
 
 
 def pair_rows(arch: ArchDoc, workload: str) -> Iterator[tuple[str, str, str, str, str]]:
@@ -153,7 +181,9 @@ def pair_rows(arch: ArchDoc, workload: str) -> Iterator[tuple[str, str, str, str
 def frequency_bars(arch: ArchDoc, workload: str) -> list[Bars]:
     """Frequency residency by case and policy."""
     policies, order = policy_cpus(arch), _order(arch, workload)
-    return [_bars(r, policies.get(r.policy, ""), order) for r in arch.residencies if r.workload == workload]
+    labels = _labels(arch, workload)[1]
+    mine = [r for r in arch.residencies if r.workload == workload]
+    return [_bars(r, labels.get(r.case, r.case), policies.get(r.policy, ""), order) for r in mine]
 
 
 def legend(arch: ArchDoc, workload: str) -> list[tuple[str, Markup]]:
@@ -162,8 +192,8 @@ def legend(arch: ArchDoc, workload: str) -> list[tuple[str, Markup]]:
     return [(megahertz(khz), plots.swatch(i, len(order))) for i, khz in enumerate(order)]
 
 
-def _bars(r: ResidencyDoc, cpus: str, order: Sequence[str]) -> Bars:
-    label = f"{r.case}, {cpus_named(cpus) if cpus else r.policy}"
+def _bars(r: ResidencyDoc, case: str, cpus: str, order: Sequence[str]) -> Bars:
+    label = f"{case}, {cpus_named(cpus) if cpus else r.policy}"
     arms = []
     for name, times in (("baseline", r.baseline), ("patched", r.patched)):
         shares = ", ".join(f"{megahertz(k)} {_share(times.shares.get(k))}" for k in order if times.shares.get(k))

@@ -32,7 +32,7 @@ _FUNCTIONS = (
     view.mean, view.measured, view.migration_rates, view.percent, view.primaries, view.probability, view.threshold, view.workloads,
     figures.counter_groups, figures.frequency_bars, figures.intervals, figures.legend, figures.pair_rows, figures.panels,
     figures.rates, lists.miss_lines, lists.proof_lines, lists.warning_lines, flatten, plots.verdict_class, shown_boot,
-    check_line, cpu_lines, figures.is_paired, lists.each_lines, lists.finding_lines, view.sample_count,
+    check_line, cpu_lines, figures.is_paired, figures.shared_settings, lists.each_lines, lists.finding_lines, view.sample_count,
     recorded.placement_panels, recorded.placement_rows, recorded.steady_lines, recorded.timeline_panels,
     recorded.timeline_rows, recorded.timeline_seed,
     claims.agreement_class, claims.claimed_text, claims.claims, claims.figure_text, claims.groups, claims.interval_text,

@@ -73,6 +73,16 @@ def test_places_are_percent_and_what_lies_outside_is_at_the_end() -> None:
     assert [scale.outside(v) for v in (-11, 0, 99)] == [-1, 0, 1]
 
 
+def test_what_all_cases_share_is_no_part_of_a_plots_labels() -> None:
+    long = [f"rw=write,fs={fs},oflag=direct" for fs in ("xfs", "ext4")]
+    arch = arch_of(comparison(case="all", primary=True), *(comparison(case=case) for case in long))
+    assert figures.shared_settings(arch, "hackbench") == "rw=write,oflag=direct"
+    rows = figures.intervals(arch, arch.comparisons, None).rows
+    assert [r.label for r in rows] == ["all", "fs=xfs", "fs=ext4"]
+    assert [p.label for p in figures.panels(arch, "hackbench")] == ["all", "fs=xfs", "fs=ext4"]
+    assert figures.shared_settings(arch_of(comparison(case=long[0])), "hackbench") == ""
+
+
 def test_a_label_at_the_end_of_an_axis_does_not_reach_beyond_it() -> None:
     axis = plots.percent_axis(Scale(-10.05, 10.05))
     texts = [(e.text, e.get("class")) for e in parsed(axis).iter() if e.text]
