@@ -17,7 +17,8 @@ from kpatch_ci.report.document import as_document, load_document, to_document
 from kpatch_ci.report.html.page import to_html
 from kpatch_ci.report.markdown import to_markdown
 from kpatch_ci.report.schema import Document
-from kpatch_ci.report.text import WIDTH, to_text
+from kpatch_ci.report.lines import WIDTH
+from kpatch_ci.report.text import to_text
 from tests.fakes.results import arch_result, comparison, run_result
 
 OURS = comparison(case="groups=30", change_percent=8.0, ci_percent=(5.0, 9.5))
