@@ -27,7 +27,6 @@ from kpatch_ci.report.failures import Failure, arch_failures, failures
 from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, Document
 from kpatch_ci.report.setup import setup_pairs
 from kpatch_ci.report.view import (
-    SIGN_NOTE,
     cases,
     counters,
     every_arch,
@@ -40,6 +39,7 @@ from kpatch_ci.report.view import (
     percent,
     primaries,
     probability,
+    table_note,
 )
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~>-])")
@@ -54,7 +54,7 @@ def to_markdown(source: RunResult | Document) -> str:
         "",
         f"{escape(tree.get('label', ''))} ({escape(tree.get('release', ''))}), {document.mode}",
     ]
-    lines += ["", *_verdicts(document), "", SIGN_NOTE, ""]
+    lines += ["", *_verdicts(document), "", table_note(document), ""]
     for failure in failures(document):
         lines += _failure(failure)
     lines += _asked(document)

@@ -16,7 +16,7 @@ from kpatch_ci.report.proofs import added, differing, proven
 from kpatch_ci.report.schema import ArchDoc, ArmBootDoc, BuildDoc, Document, SeriesDoc
 from kpatch_ci.report.setup import setup_pairs
 from kpatch_ci.report.text_figures import figure_lines, verdict_lines
-from kpatch_ci.report.view import SIGN_NOTE, applied, mode_notes
+from kpatch_ci.report.view import applied, mode_notes, table_note
 
 ROW_NOTE = (
     "A percentage in brackets or asterisks compares the two figures of its row; changes, intervals and verdicts are those of"
@@ -144,7 +144,7 @@ def _failures(found: list[Failure]) -> list[str]:
 def _footer(document: Document) -> list[str]:
     lines = [
         "-" * WIDTH,
-        *fold(f"{SIGN_NOTE} {ROW_NOTE}"),
+        *fold(f"{table_note(document)} {ROW_NOTE}"),
         *(line for note in mode_notes(document) for line in fold(note)),
         "",
     ]

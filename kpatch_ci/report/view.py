@@ -38,8 +38,17 @@ UNPAIRED = frozenset({Mode.TCG, Mode.KVM})
 """Modes in which samples are the host's real time."""
 
 SIGN_NOTE = "A positive change means that patched is better, whatever the metric's direction."
+MDE_NOTE = (
+    "MDE: minimum detectable effect, the smallest true change that as many runs as these find in four of five cases."
+)
 BAD = (Status.FAILED, Status.ERROR)
 _COUNTER_NAMES = frozenset(m.name for m in COUNTERS)
+
+
+def table_note(document: Document) -> str:
+    """What the columns of a table of verdicts mean."""
+    known = any(c.mde_percent is not None for _, arch in every_arch(document) for c in arch.comparisons)
+    return f"{SIGN_NOTE} {MDE_NOTE}" if known else SIGN_NOTE
 
 
 def mode_notes(document: Document) -> list[str]:

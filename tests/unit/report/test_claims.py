@@ -15,9 +15,9 @@ from kpatch_ci.report.claimlines import claim_lines
 from kpatch_ci.report.claims import claims, groups, summary, summary_lines
 from kpatch_ci.report.document import as_document, load_document, to_document
 from kpatch_ci.report.html.page import to_html
+from kpatch_ci.report.lines import WIDTH
 from kpatch_ci.report.markdown import to_markdown
 from kpatch_ci.report.schema import Document
-from kpatch_ci.report.lines import WIDTH
 from kpatch_ci.report.text import to_text
 from tests.fakes.results import arch_result, comparison, run_result
 

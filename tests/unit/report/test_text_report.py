@@ -88,6 +88,8 @@ def test_the_minimum_detectable_effect_has_a_column_where_it_is_known() -> None:
     assert line_with(text, "  hackbench   ") == "  hackbench                 +10.0 +8.25..+12.1 0.0421  1.88 improved"
     sentence = "hackbench time: improved, +10.0 %; interval +8.25..+12.1 %; adjusted p 0.0421; minimum detectable effect 1.88 %"
     assert sentence in " ".join(text.split())
+    assert "MDE: minimum detectable effect, the smallest true change" in " ".join(text.split())
+    assert "MDE" not in to_text(run_result(("S", arch_result())))
 
 
 def test_migrations_per_1000_switches_stand_below_the_counters() -> None:
