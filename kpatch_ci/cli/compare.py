@@ -30,5 +30,5 @@ def command(a: Path, b: Path, as_json: bool) -> int:
     if as_json:
         print_json(asdict(diff))
     else:
-        click.echo(diff_text(diff, str(a), str(b), every=shows_everything()))
+        click.echo(diff_text(diff, str(a), str(b), every=shows_everything()), nl=False)
     return 0 if diff.identical else 1

@@ -30,3 +30,26 @@ def test_result_json_alone_is_enough(tmp_path: Path, capsys: pytest.CaptureFixtu
     for name in REPORTS:
         assert main(["report", str(alone), "--format", name]) == 0
         assert capsys.readouterr().out == (tmp_path / "run" / name).read_text(), name
+
+
+def test_cases_and_counters_are_shown_where_more_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_reports(run_result(("s", arch_result())), tmp_path / "run")
+    told = []
+    for more in ([], ["-v"]):
+        assert main(["report", str(tmp_path / "run"), *more]) == 0
+        told.append(capsys.readouterr().out)
+    assert [("hackbench     +10.0" in text) for text in told] == [True, True]
+    assert [("hackbench: context_switches (count)" in text) for text in told] == [False, True]
+
+
+def test_compare_tells_what_is_the_same_where_more_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_reports(run_result(("s", arch_result())), tmp_path / "run")
+    runs = [str(tmp_path / "run")] * 2
+    assert main(["compare", *runs]) == 0
+    assert capsys.readouterr().out == "4 of 4 comparisons are identical, sample by sample.\n"
+    assert main(["compare", *runs, "-v"]) == 0
+    assert capsys.readouterr().out.count("improved, the same in both\n") == 3
