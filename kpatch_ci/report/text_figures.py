@@ -68,6 +68,7 @@ def figure_lines(series: SeriesDoc, arch: ArchDoc, document: Document) -> list[s
         lines += [line for c in heads for line in _verdict(c, document)]
         lines += _tests(each)
         lines += _counters(arch, name)
+        lines += [line for shift in shift_lines(arch, name) for line in fold(shift, "  ")]
     methods = sorted({c.ci_method for c in arch.comparisons if c.ci_method and c.ci_percent})
     return [*lines, "", *fold(f"CI: {', '.join(methods)}.", "  ")] if methods else lines
 
@@ -138,7 +139,7 @@ def _counters(arch: ArchDoc, name: str) -> list[str]:
     rates = migration_rates(arch, name)
     lines += fold("migrations per 1000 context switches (not tested)", " ") if rates else []
     lines += [f"  {labels[case]:{COUNTER_LABEL}} {figure(b):>9} {figure(p):>9}" for case, b, p in rates]
-    return lines + [line for shift in shift_lines(arch, name) for line in fold(shift, " ", "   ")]
+    return lines
 
 
 def _counter_cells(c: ComparisonDoc) -> str:

@@ -29,7 +29,7 @@ SERIES = Series("S", "t", "o", (), claims=CLAIMS)
 
 def config(threshold: float) -> Any:
     plans = (WorkloadPlan("hackbench", "hackbench", (CASE,), threshold),)
-    return SimpleNamespace(machines=(MACHINE,), workloads=plans, seeds=SEEDS, thresholds=Thresholds())
+    return SimpleNamespace(machines=(MACHINE,), workloads=plans, seeds=SEEDS, thresholds=Thresholds(), precision=None)
 
 
 def values(saved: float) -> dict[str, Any]:
