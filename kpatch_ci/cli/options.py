@@ -23,6 +23,7 @@ from kpatch_ci.config.load import DEFAULT_PROFILE, Config, Selection, load_confi
 from kpatch_ci.kernel.build import default_jobs
 from kpatch_ci.model.machine import Accel
 from kpatch_ci.pipeline.run import new_run_id
+from kpatch_ci.report.formats import EXPORTS, check_formats
 from kpatch_ci.series.onepatch import MAX_FUZZ
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -96,6 +97,22 @@ def precision_options(function: F) -> F:
     ):
         function = decorate(function)
     return function
+
+
+export_option = click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    type=click.Choice(list(EXPORTS)),
+    help="Leave this beside the usual reports (docs/exports.md). Repeatable; adds to `exports:` of the file.",
+)
+
+
+def exports_asked_for(formats: Sequence[str], config: Config) -> tuple[str, ...]:
+    """The file's and the command line's. Raises UserError where one cannot be written here."""
+    wanted = tuple(dict.fromkeys((*config.exports, *formats)))
+    check_formats(wanted)
+    return wanted
 
 
 def pipeline_file(options: dict[str, Any]) -> Path:

@@ -16,6 +16,8 @@ from kpatch_ci.cli.console import SafeConsole
 from kpatch_ci.cli.options import (
     chosen,
     command_line,
+    export_option,
+    exports_asked_for,
     output_directory,
     precision_options,
     progress,
@@ -31,6 +33,7 @@ from kpatch_ci.pipeline.assemble import flags_of
 from kpatch_ci.pipeline.each import NO_CHECKS, Checks
 from kpatch_ci.pipeline.run import load_all, run
 from kpatch_ci.pipeline.session import Session, open_session
+from kpatch_ci.report.formats import FORMATS, STANDARD
 from kpatch_ci.report.terminal import print_details, print_failures, show_checks, verdict_table
 from kpatch_ci.report.write import to_json, write_reports
 from kpatch_ci.store.atomic import write_text
@@ -42,9 +45,10 @@ EXIT = {Status.PASSED: 0, Status.SKIPPED: 0, Status.FAILED: 1, Status.ERROR: 3}
 @selection
 @precision_options
 @check_options
+@export_option
 @click.option("--output", type=click.Path(path_type=Path), help="Directory for the reports [results/<run-id>].")
 @click.option("--json", "as_json", is_flag=True, help="result.json on stdout; everything else goes to stderr.")
-def command(output: Path | None, as_json: bool, **options: Any) -> int:
+def command(output: Path | None, as_json: bool, formats: tuple[str, ...], **options: Any) -> int:
     """Apply, build, boot, measure, compare: every series of pipeline.yaml on every architecture.
 
     Installs what is missing first, and says what. What has been done before with the same inputs is reused; a run that
@@ -60,13 +64,16 @@ def command(output: Path | None, as_json: bool, **options: Any) -> int:
       ./kpatch-ci run -t ~/linux@v6.1 --workload hackbench
       ./kpatch-ci run --series wakeup-gran --workload hackbench --precision 0.5%
       ./kpatch-ci run --accel kvm --arch x86_64          on real CPUs, in real time (docs/accelerators.md)
+      ./kpatch-ci run --format kcidb --format csv        also for KernelCI, and the samples (docs/exports.md)
       ./kpatch-ci run --each --w1 --sparse --checkpatch  what a maintainer's robot would say, too
     """
     config = chosen(options)
+    exports = exports_asked_for(formats, config)
     series = load_all(config)
     for line in (flag for one in series for flag in flags_of(one)):
         say(line)
-    return perform(config, series, jobs=options["jobs"], output=output, as_json=as_json, checks=chosen_checks(options))
+    how = {"jobs": options["jobs"], "output": output, "as_json": as_json, "exports": exports}
+    return perform(config, series, **how, checks=chosen_checks(options))
 
 
 Look = Callable[[Session, Series], Series]
@@ -80,6 +87,7 @@ def perform(
     jobs: int,
     output: Path | None,
     as_json: bool,
+    exports: Sequence[str] = (),
     checks: Checks = NO_CHECKS,
     look: Look | None = None,
 ) -> int:
@@ -92,20 +100,20 @@ def perform(
     console = stderr_console()
     with progress(console) as observer:
         result = run(session, series, observer, run_id=run_id, command=command_line(), began=began, checks=checks)
-    return conclude(result, directory, as_json=as_json)
+    return conclude(result, directory, as_json=as_json, exports=exports)
 
 
-def conclude(result: RunResult, directory: Path, *, as_json: bool) -> int:
-    """Write the reports, show the verdicts; returns the exit status."""
-    document = write_reports(result, directory)
+def conclude(result: RunResult, directory: Path, *, as_json: bool, exports: Sequence[str] = ()) -> int:
+    """Write the reports, show the verdicts; returns the exit status. ``exports``: formats beside the standard ones."""
+    document = write_reports(result, directory, exports)
     _remember(directory)
     if as_json:
         click.echo(to_json(document), nl=False)
-    show(result, directory, SafeConsole(stderr=as_json))
+    show(result, directory, SafeConsole(stderr=as_json), exports)
     return EXIT[result.status]
 
 
-def show(result: RunResult, directory: Path, out: Console) -> None:
+def show(result: RunResult, directory: Path, out: Console, exports: Sequence[str] = ()) -> None:
     """The verdict table, each failure with what is needed to look into it, and where the reports are."""
     if any(series.arches for series in result.series):
         out.print(verdict_table(result))
@@ -127,8 +135,9 @@ def show(result: RunResult, directory: Path, out: Console) -> None:
     out.print(
         f"{result.status}: {len(result.series)} series in {result.seconds:.0f} s; {done}", markup=False, highlight=False
     )
+    more = "".join(f", {FORMATS[name]}" for name in exports if name not in STANDARD)
     out.print(
-        f"reports: {_short(directory)}/ (report.html, report.txt, report.md, junit.xml, result.json, logs/)",
+        f"reports: {_short(directory)}/ (report.html, report.txt, report.md, junit.xml, result.json{more}, logs/)",
         markup=False,
         highlight=False,
         soft_wrap=True,

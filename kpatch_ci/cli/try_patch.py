@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,16 @@ from kpatch_ci import __version__
 from kpatch_ci.cli.checks import check_options, chosen_checks
 from kpatch_ci.cli.console import SafeConsole
 from kpatch_ci.cli.mails import mail_options, series_asked_for, show_patches
-from kpatch_ci.cli.options import chosen, command_line, output_directory, pipeline_file, precision_options, selection
+from kpatch_ci.cli.options import (
+    chosen,
+    command_line,
+    export_option,
+    exports_asked_for,
+    output_directory,
+    pipeline_file,
+    precision_options,
+    selection,
+)
 from kpatch_ci.cli.output import say
 from kpatch_ci.cli.run import conclude, perform
 from kpatch_ci.config.accel import check_accelerators
@@ -39,6 +49,7 @@ NOTHING = "nothing to build: no file that the series touches is part of a kernel
 @selection
 @precision_options
 @check_options
+@export_option
 def command(
     *,
     mails: tuple[Path, ...],
@@ -47,6 +58,7 @@ def command(
     revision: int | None,
     output: Path | None,
     as_json: bool,
+    formats: tuple[str, ...],
     **options: Any,
 ) -> int:
     """Test patches straight from where they are, as one series: no folder in patches/ is needed.
@@ -71,17 +83,18 @@ def command(
     options["tree"] = options["tree"] or base
     options["profile"] = _profile(options)
     config = chosen(options)
+    exports = exports_asked_for(formats, config)
     choice = choose(config.rules, series.paths, config.machines, config.workloads, _asked(options, config))
     for line in choice.lines:
         say(line)
     series = replace(series, chosen=choice.lines)
     if not choice.built:
         say(NOTHING)
-        return _nothing_to_do(config, series, output, as_json=as_json)
+        return _nothing_to_do(config, series, output, as_json=as_json, exports=exports)
     checks = chosen_checks(options)
     narrowed = _narrowed(config, choice)
     check_accelerators(narrowed.machines, config.root / "qemu", Accel(options["accel"]) if options["accel"] else None)
-    how = {"jobs": options["jobs"], "output": output, "as_json": as_json}
+    how = {"jobs": options["jobs"], "output": output, "as_json": as_json, "exports": exports}
     return perform(narrowed, [series], **how, checks=checks, look=_look)
 
 
@@ -114,7 +127,9 @@ def _look(session: Session, series: Series) -> Series:
     return replace(series, chosen=(*series.chosen, *lines))
 
 
-def _nothing_to_do(config: Config, series: Series, output: Path | None, *, as_json: bool) -> int:
+def _nothing_to_do(
+    config: Config, series: Series, output: Path | None, *, as_json: bool, exports: Sequence[str]
+) -> int:
     """Reports that say so, for whoever reads those alone."""
     run_id, directory = output_directory(output)
     result = RunResult(
@@ -127,5 +142,6 @@ def _nothing_to_do(config: Config, series: Series, output: Path | None, *, as_js
         fingerprint={"kpatch_ci": __version__},
         series=(SeriesResult(series.name, series.title, series.notes, (), chosen=(*series.chosen, NOTHING)),),
         command=command_line(),
+        origin=config.origin,
     )
-    return conclude(result, directory, as_json=as_json)
+    return conclude(result, directory, as_json=as_json, exports=exports)

@@ -15,7 +15,9 @@ from kpatch_ci.config.selection import Rule, faults, read_rules
 from kpatch_ci.guest.machine import load_machine, machine_files
 from kpatch_ci.model.errors import UserError, UserErrors
 from kpatch_ci.model.machine import Accel, Machine
+from kpatch_ci.model.result import DEFAULT_ORIGIN
 from kpatch_ci.model.workload import Case, Seed, WorkloadPlan
+from kpatch_ci.report.formats import FORMATS, check_origin
 from kpatch_ci.series.folder import folder_variants
 from kpatch_ci.series.variants import SEPARATOR
 from kpatch_ci.stats.precision import Precision, stricter
@@ -73,6 +75,10 @@ class Config:
     """Whether the machines are those of a profile."""
     precision: Precision | None = None
     """How narrow the intervals are to be, where that was asked for: boots are added to ``seeds`` then."""
+    exports: tuple[str, ...] = ()
+    """Report formats beside the standard ones."""
+    origin: str = DEFAULT_ORIGIN
+    """What KCIDB calls this CI system."""
 
     @property
     def patches(self) -> Path:
@@ -102,6 +108,7 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
     checker.names("kconfig", model.kconfig, checker.fragment_names(), "a file of kconfigs/")
     plans = checker.plans(selection.profile)
     rules = checker.rules()
+    checker.exports()
     checker.raise_all()
     seeds = first_seeds((chosen.seeds if chosen else None) or model.seeds, selection.seeds)
     narrowed = narrow_machines(machines, selection.arches)
@@ -127,6 +134,8 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
         rules=rules,
         own_machines=bool(chosen and chosen.machines),
         precision=precision,
+        exports=model.exports,
+        origin=model.origin,
     )
 
 
@@ -206,6 +215,13 @@ class _Checker:
                 self._add(f"{key}: no '{name}'", (*loc, index), f"{what}: {choices(name, known)}")
         for name in sorted({n for n in wanted if list(wanted).count(n) > 1}):
             self._add(f"{key}: '{name}' stands twice", loc, "each once")
+
+    def exports(self) -> None:
+        self.names("exports", self.model.exports, FORMATS, "a report format")
+        try:
+            check_origin(self.model.origin)
+        except UserError as error:
+            self._add(f"origin: {error.what}", ("origin",), error.expected or "")
 
     def machines(self, names: Collection[str], loc: Loc) -> list[Machine]:
         known = machine_files(self.root / "qemu")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import pydantic
 
+from kpatch_ci.model.result import DEFAULT_ORIGIN
 from kpatch_ci.stats.precision import DEFAULT_MOST
 from kpatch_ci.store.yamlmodel import Strict
 
@@ -107,3 +108,7 @@ class PipelineFile(Strict):
     timeouts: Timeouts = Timeouts()
     profiles: dict[str, ProfileFile] = pydantic.Field(default_factory=dict)
     select: tuple[SelectFile, ...] = ()
+    exports: tuple[str, ...] = ()
+    """Report formats beside the standard ones: kcidb, openmetrics, csv, parquet."""
+    origin: str = DEFAULT_ORIGIN
+    """What KCIDB calls this CI system: lower-case letters, digits and _."""

@@ -17,6 +17,7 @@ from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import Replicate
 
 SCHEMA = "kpatch-ci/result/1"
+DEFAULT_ORIGIN = "kpatchci"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,8 @@ class RunResult:
     stages: tuple[StageTime, ...] = ()
     command: str = ""
     """What reproduces it."""
+    origin: str = DEFAULT_ORIGIN
+    """What KCIDB calls the system that submits it (pipeline.yaml: ``origin``)."""
 
     @property
     def status(self) -> Status:

@@ -151,6 +151,7 @@ def run(
         thresholds=_thresholds(config, outcome.rounds),
         stages=outcome.recorder.rows(),
         command=command,
+        origin=config.origin,
     )
 
 

@@ -59,7 +59,7 @@ def as_document(source: RunResult | Document, logs: Logs | None = None) -> Docum
     names = log_names(source) if logs is None else logs
     raw = {
         "schema": SCHEMA,
-        **_fields(source, "run_id status started seconds profile mode command tree thresholds fingerprint"),
+        **_fields(source, "run_id status started seconds profile mode command origin tree thresholds fingerprint"),
         "series": [_series(s, names) for s in source.series],
         "stages": [_fields(s, "stage key cached seconds why status") for s in source.stages],
     }

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from kpatch_ci.model.result import DEFAULT_ORIGIN
 from kpatch_ci.model.series import ApplyMethod, Fit
 from kpatch_ci.report.claimparts import ClaimDoc, JudgedClaimDoc
 from kpatch_ci.report.parts import (
@@ -330,6 +331,8 @@ class Document(Part):
     profile: str = ""
     mode: ModeText
     command: str = ""
+    origin: str = DEFAULT_ORIGIN
+    """What KCIDB calls the system that submits this run."""
     tree: dict[str, str] = {}
     thresholds: dict[str, float] = {}
     fingerprint: dict[str, Any]

@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every file that a run leaves. A reporter is one file and one line in REPORTS."""
+"""Every file that a run leaves. A reporter is one file, one line in REPORTS or EXPORTS, and its name in formats.py."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.report.clean import safe_json
 from kpatch_ci.report.document import as_document
+from kpatch_ci.report.formats import file_name
 from kpatch_ci.report.html.page import to_html
 from kpatch_ci.report.junit import to_junit
+from kpatch_ci.report.kcidb import to_kcidb
 from kpatch_ci.report.logs import log_names
 from kpatch_ci.report.markdown import to_markdown
+from kpatch_ci.report.openmetrics import to_openmetrics
+from kpatch_ci.report.samples_csv import to_csv
+from kpatch_ci.report.samples_parquet import to_parquet
 from kpatch_ci.report.schema import Document
 from kpatch_ci.report.text import to_text
-from kpatch_ci.store.atomic import write_bytes, write_text
+from kpatch_ci.store.atomic import write_bytes
 
 
 def to_json(document: Document) -> str:
@@ -25,7 +30,8 @@ def to_json(document: Document) -> str:
     return safe_json(json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
-Report = Callable[[Document], str]
+Report = Callable[[Document], str | bytes]
+"""Bytes where a format is no text."""
 
 REPORTS: Mapping[str, Report] = {
     "junit.xml": to_junit,
@@ -36,36 +42,51 @@ REPORTS: Mapping[str, Report] = {
 }
 """File name -> writer. result.json comes last: where it is, the others are, unless a writer is broken."""
 
+EXPORTS: Mapping[str, Report] = {
+    "kcidb.json": to_kcidb,
+    "metrics.prom": to_openmetrics,
+    "samples.csv": to_csv,
+    "samples.parquet": to_parquet,
+}
+"""Those that a run leaves where it is asked to, and `report --format` makes of any result.json."""
+
 WITH_LOGS: Mapping[str, Callable[[Document, Path], str]] = {"report.html": to_html}
 """Those that also show logs, where the run's directory has them."""
 
 
-def render(name: str, document: Document, directory: Path) -> str:
-    """The text of the report called ``name``. ``directory``: where the document's logs are."""
-    return WITH_LOGS[name](document, directory) if name in WITH_LOGS else REPORTS[name](document)
+def render(name: str, document: Document, directory: Path) -> bytes:
+    """The report whose file or format is called ``name``. ``directory``: where the document's logs are. Raises UserError."""
+    name = file_name(name)
+    if name in WITH_LOGS:
+        return WITH_LOGS[name](document, directory).encode()
+    made = (REPORTS[name] if name in REPORTS else EXPORTS[name])(document)
+    return made if isinstance(made, bytes) else made.encode()
 
 
-def write_reports(result: RunResult, output: Path) -> Document:
-    """Write every report of ``result`` to ``output``, each atomically, with its logs below ``logs/``; the document that they show."""
+def write_reports(result: RunResult, output: Path, exports: Iterable[str] = ()) -> Document:
+    """Write every report of ``result`` to ``output``, each atomically, with its logs below ``logs/``; the document that they show.
+
+    ``exports``: formats beside the standard ones.
+    """
     logs = {source: name for source, name in log_names(result, output).items() if _carry(source, output / name)}
     document = as_document(result, logs)
-    write_document(document, output)
+    write_document(document, output, tuple(dict.fromkeys((*map(file_name, exports), *REPORTS))))
     return document
 
 
 def write_document(document: Document, output: Path, names: tuple[str, ...] = tuple(REPORTS)) -> None:
-    """Write the reports called ``names`` from ``document``, and the logs that lie in ``output``.
+    """Write the reports whose files are called ``names`` from ``document``, and the logs that lie in ``output``.
 
     A writer that fails (a bug) does not cost the other reports: they are written before its error goes on.
     """
     bug: Exception | None = None
     for name in names:
         try:
-            text = render(name, document, output)
+            content = render(name, document, output)
         except Exception as error:
             bug = bug or error
         else:
-            write_text(output / name, text)
+            write_bytes(output / name, content)
     if bug is not None:
         raise bug
 

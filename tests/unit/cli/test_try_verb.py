@@ -44,3 +44,25 @@ def test_a_profile_that_is_named_is_taken(tmp_path: Path, capsys: pytest.Capture
     ):
         assert main(["try", str(patch), "--json", *given, "--output", str(tmp_path / "out")]) == 0
         assert json.loads(capsys.readouterr().out)["profile"] == taken
+
+
+def test_exports_that_were_asked_for_are_there_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    patch, output = tmp_path / "a.diff", tmp_path / "out"
+    patch.write_text(DIFF.format("MAINTAINERS"))
+    arguments = ["try", str(patch), "--format", "kcidb", "--format", "csv", "--output", str(output)]
+    assert main(arguments) == 0
+    assert "result.json, kcidb.json, samples.csv, logs/" in " ".join(capsys.readouterr().out.split())
+    (checkout,) = json.loads((output / "kcidb.json").read_text())["checkouts"]
+    assert checkout["origin"] == "kpatchci"
+    assert (output / "samples.csv").read_text().count("\n") == 1
+
+
+def test_an_export_that_cannot_be_written_here_is_refused_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    (tmp_path / "a.diff").write_text(DIFF.format("MAINTAINERS"))
+    output = tmp_path / "out"
+    assert main(["try", str(tmp_path / "a.diff"), "--format", "parquet", "--output", str(output)]) == 2
+    assert "parquet needs pyarrow" in capsys.readouterr().err
+    assert not output.exists()

@@ -87,6 +87,12 @@ def test_every_error_is_told_at_once_with_its_line(pipeline: Path) -> None:
         assert word.strip("'") in lines[number - 1], line
 
 
+def test_exports_and_origin_are_the_file_s(pipeline: Path) -> None:
+    assert (load_config(pipeline).exports, load_config(pipeline).origin) == ((), "kpatchci")
+    edited(pipeline, ("tree: debian:6.1", "tree: debian:6.1\nexports: [kcidb, csv]\norigin: my_ci"))
+    assert (load_config(pipeline).exports, load_config(pipeline).origin) == (("kcidb", "csv"), "my_ci")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -95,6 +101,9 @@ def test_every_error_is_told_at_once_with_its_line(pipeline: Path) -> None:
         ("boots: 12", "boots: '3'", "seeds.boots: Input should be a valid integer"),
         ("boots: 12", "boots: 0", "seeds.boots: Input should be greater than 0"),
         ("tree: debian:6.1", "tree: [a]", "tree: Input should be a valid string"),
+        ("tree: debian:6.1", "tree: debian:6.1\nexports: [kcdib]", "no 'kcdib' (a report format: did you mean 'kcidb'"),
+        ("tree: debian:6.1", "tree: debian:6.1\nexports: [csv, csv]", "exports: 'csv' stands twice"),
+        ("tree: debian:6.1", "tree: debian:6.1\norigin: my-ci", "origin: KCIDB takes no origin 'my-ci' (lower-case"),
         ("  hackbench:\n    cases", "  hackbnech:\n    cases", "no workload 'hackbnech'"),
     ],
 )
