@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +18,15 @@ Key = tuple[str, str, str, str, str]
 ABSENT = "(absent)"
 HOST = "host."
 """Keys of the machine that measured: deterministic samples do not depend on it."""
+RENAMED = {"host_cpu": "host.cpu", "host_kernel": "host.kernel"}
+"""Keys of old results -> what they are called now."""
+GROUPS = ("arches", "workloads")
+"""Keys of the fingerprint that have a mapping by name: what only one run has got is no difference."""
+LONG = 160
+"""Characters of both values together from which on only their differing words are shown."""
+NO_FIGURE = ("kpatch_ci", "thresholds.")
+"""Beginnings of keys that verdicts may depend on, and samples do not."""
+_SEEDS = re.compile(r"(-seed |kpci\.boot_seed=)\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +37,12 @@ class InputDifference:
     a: str
     b: str
     expected: bool = False
-    """The patched image: that one differs is often the point of comparing."""
+    """No obstacle: the patched kernel (that one differs is often the point of comparing), thresholds, and the host of exact samples."""
+
+    @property
+    def unlike(self) -> bool:
+        """Whether figures must not be set beside each other for it. What an old result does not record cannot be said to differ."""
+        return not self.expected and ABSENT not in (self.a, self.b)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +89,13 @@ class DocumentDiff:
 
     @property
     def comparable(self) -> bool:
-        """Whether figures may be set beside each other: nothing but patched images differs."""
-        return all(i.expected for i in self.inputs)
+        """Whether figures may be set beside each other."""
+        return not self.unlike
+
+    @property
+    def unlike(self) -> tuple[InputDifference, ...]:
+        """What speaks against it."""
+        return tuple(i for i in self.inputs if i.unlike)
 
     @property
     def identical(self) -> bool:
@@ -97,10 +117,19 @@ def compare_documents(a: Document, b: Document) -> DocumentDiff:
     parts = tuple(d for d in _differences(_part_inputs(a), _part_inputs(b)) if ABSENT not in (d.a, d.b))
     exact = str(a.mode) == str(b.mode) == Mode.DETERMINISTIC
     of_run = (
-        replace(d, expected=exact and d.key.startswith(HOST)) for d in _differences(_run_inputs(a), _run_inputs(b))
+        replace(d, expected=d.expected or (exact and d.key.startswith(HOST)))
+        for d in _differences(_run_inputs(a), _run_inputs(b))
+        if not _only_in_one(d, a, b)
     )
     inputs = (*of_run, *parts)
     return DocumentDiff(inputs, rows, _differences(_statuses(a), _statuses(b)))
+
+
+def _only_in_one(difference: InputDifference, a: Document, b: Document) -> bool:
+    """Whether it is of an architecture or a workload that the other run has not got at all."""
+    group, _, rest = difference.key.partition(".")
+    name = rest.partition(".")[0]
+    return group in GROUPS and any(name not in (d.fingerprint.get(group) or {}) for d in (a, b))
 
 
 def flatten(value: Any, prefix: str = "") -> dict[str, str]:
@@ -117,11 +146,12 @@ def flatten(value: Any, prefix: str = "") -> dict[str, str]:
 def diff_text(diff: DocumentDiff, name_a: str = "A", name_b: str = "B", *, every: bool = False) -> str:
     """``diff`` for a person: unlike inputs first, then what differs, then (``every``) what does not, and its count."""
     lines: list[str] = []
-    if diff.inputs:
-        lines.append(
-            "These runs differ in what they measured with:" if not diff.comparable else "The patched kernels differ:"
-        )
-        lines += [f"  {one_line(i.key)}: {name_a} {one_line(i.a)}, {name_b} {one_line(i.b)}" for i in diff.inputs]
+    for head, inputs in (
+        ("These runs differ in what they measured with:", diff.unlike),
+        ("These differ too, and are no obstacle:", [i for i in diff.inputs if i.expected]),
+        ("One of them does not record these:", [i for i in diff.inputs if not (i.unlike or i.expected)]),
+    ):
+        lines += [head, *(f"  {input_text(i, name_a, name_b)}" for i in inputs)] if inputs else []
     lines += [f"{one_line(s.key)}: {name_a} {s.a}, {name_b} {s.b}" for s in diff.statuses]
     changed = [r for r in diff.rows if not r.identical]
     for row in changed:
@@ -133,6 +163,17 @@ def diff_text(diff: DocumentDiff, name_a: str = "A", name_b: str = "B", *, every
 
 def _same_text(series: str, arch: str, c: ComparisonDoc) -> str:
     return one_line(f"{series} {arch} {sentence(c.model_copy(update={'reason': ''}))}, the same in both")
+
+
+def input_text(difference: InputDifference, name_a: str, name_b: str) -> str:
+    """One difference on one line; of long lists of words only the words that differ."""
+    a, b = difference.a, difference.b
+    if len(a) + len(b) > LONG and ABSENT not in (a, b):
+        words_a, words_b = a.split(" "), b.split(" ")
+        more_a, more_b = ([w for w in x if w not in y] for x, y in ((words_a, words_b), (words_b, words_a)))
+        none = "(nothing more)" if more_a or more_b else "(the same words, otherwise placed)"
+        a, b = (" ".join(more) or none for more in (more_a, more_b))
+    return one_line(f"{difference.key}: {name_a} {a}, {name_b} {b}")
 
 
 def _row_text(row: RowDifference, name_a: str, name_b: str) -> list[str]:
@@ -174,8 +215,11 @@ def _identical(a: ComparisonDoc | None, b: ComparisonDoc | None) -> bool:
 
 
 def _run_inputs(document: Document) -> dict[str, str]:
-    tree = document.tree.get("tree_id", "")
-    return flatten(document.fingerprint) | {"mode": str(document.mode), "tree.tree_id": tree}
+    found = {RENAMED.get(k, k): _SEEDS.sub(r"\1*", v) for k, v in flatten(document.fingerprint).items() if v}
+    found["mode"] = str(document.mode)
+    if document.tree.get("tree_id"):
+        found["tree.tree_id"] = document.tree["tree_id"]
+    return found
 
 
 def _part_inputs(document: Document) -> dict[str, str]:
@@ -183,9 +227,9 @@ def _part_inputs(document: Document) -> dict[str, str]:
     found = {f"thresholds.{k}": str(v) for k, v in document.thresholds.items()}
     for series, arch in every_arch(document):
         for arm, build in (("baseline", arch.build.baseline), ("patched", arch.build.patched)):
-            if build.image_digest:
-                found[f"{series}.{arch.arch}.build.{arm}.image_digest"] = build.image_digest
-                found[f"{series}.{arch.arch}.build.{arm}.config_digest"] = build.config_digest
+            for name in ("image_digest", "config_digest"):
+                if getattr(build, name):
+                    found[f"{series}.{arch.arch}.build.{arm}.{name}"] = getattr(build, name)
     return found
 
 
@@ -196,7 +240,8 @@ def _statuses(document: Document) -> dict[str, str]:
 def _differences(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[InputDifference, ...]:
     keys = [k for k in dict.fromkeys((*a, *b)) if a.get(k) != b.get(k)]
     return tuple(
-        InputDifference(k, a.get(k, ABSENT), b.get(k, ABSENT), k.endswith("build.patched.image_digest")) for k in keys
+        InputDifference(k, a.get(k, ABSENT), b.get(k, ABSENT), ".build.patched." in k or k.startswith(NO_FIGURE))
+        for k in keys
     )
 
 

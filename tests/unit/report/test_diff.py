@@ -12,6 +12,7 @@ from kpatch_ci.model.result import ArchResult, ArmResult, RunResult
 from kpatch_ci.model.status import Mode, Verdict
 from kpatch_ci.report.diff import DocumentDiff, compare_documents, diff_text, flatten
 from kpatch_ci.report.document import as_document
+from tests.fakes.kinds import old_document
 from tests.fakes.results import arch_result, arm_result, build, comparison, regressed, run_result
 
 
@@ -71,8 +72,11 @@ def test_unlike_fingerprints_are_named_by_flattened_key() -> None:
         run_result(), run_result(fingerprint={"qemu": {"version": "10.1.0", "argv": ["-icount", "shift=0,sleep=off"]}})
     )
     assert not diff.comparable
-    assert {i.key for i in diff.inputs} == {"qemu.version", "host_cpu", "uptime"}
-    assert "  qemu.version: OLD 10.0.2, NEW 10.1.0" in diff_text(diff, "OLD", "NEW")
+    assert {i.key for i in diff.inputs} == {"qemu.version", "host.cpu", "uptime"}
+    assert [i.key for i in diff.unlike] == ["qemu.version"], "what one does not record is not known to differ"
+    text = diff_text(diff, "OLD", "NEW")
+    assert "measured with:\n  qemu.version: OLD 10.0.2, NEW 10.1.0\n" in text
+    assert "does not record these:\n  uptime: OLD None, NEW (absent)\n" in text
 
 
 def test_another_baseline_image_is_not_comparable_another_patched_one_is() -> None:
@@ -83,7 +87,7 @@ def test_another_baseline_image_is_not_comparable_another_patched_one_is() -> No
     diff = compared(old, run_result(("S", other_patch)))
     assert diff.comparable
     assert not diff.identical
-    assert "The patched kernels differ:" in diff_text(diff)
+    assert "These differ too, and are no obstacle:\n  S.arm64.build.patched.image_digest" in diff_text(diff)
 
 
 def test_what_one_run_has_not_got_is_told_and_is_no_unlike_input() -> None:
@@ -115,6 +119,82 @@ def test_one_accelerator_and_architectures_of_their_own_are_not_refused() -> Non
     assert compared(one, one).identical
     other = arch_result("x86_64", comparisons=(comparison(mode=Mode.TCG),))
     assert {r.identical for r in compared(one, run_result(("S", other), mode=Mode.TCG)).rows} == {False}
+
+
+ARGV = "qemu-system-aarch64 -icount shift=0,sleep=off -seed {0} -append kpci.boot_seed={0}{1}"
+
+
+def measured_with(**changes: object) -> RunResult:
+    """A run under a fingerprint like those of real runs."""
+    arches = {"arm64": {"machine": "arm64-6+2", "guest_image": "g1", "qemu_argv": ARGV.format(1, "").split()}}
+    found = {"qemu": "10.0.13", "gcc": "14.2", "kpatch_ci": "0.1.0", "arches": arches, "host": {"cpu": "EPYC"}}
+    return run_result(("S", single()), fingerprint=found | changes)
+
+
+def machine(**changes: object) -> dict[str, object]:
+    whole = {"machine": "arm64-6+2", "guest_image": "g1", "qemu_argv": ARGV.format(1, "").split()}
+    return {"arches": {"arm64": whole | changes}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"qemu": "10.1"}, "qemu"),
+        ({"gcc": "15"}, "gcc"),
+        (machine(guest_image="g2"), "arches.arm64.guest_image"),
+        (machine(machine="arm64-fixed"), "arches.arm64.machine"),
+        (machine(qemu_argv=ARGV.format(1, " panic=-1").split()), "arches.arm64.qemu_argv"),
+    ],
+)
+def test_what_samples_depend_on_is_an_obstacle(changes: dict[str, object], key: str) -> None:
+    assert [i.key for i in compared(measured_with(), measured_with(**changes)).unlike] == [key]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kpatch_ci": "0.2.0"},
+        {"host": {"cpu": "Xeon"}},
+        {"host": {}, "host_cpu": "EPYC"},
+        machine(qemu_argv=ARGV.format(2, "").split()),
+        {"arches": {}},
+    ],
+    ids=["our version", "another host", "an old name of a key", "the boot seed that was looked at", "no such arch"],
+)
+def test_what_they_do_not_depend_on_is_none(changes: dict[str, object]) -> None:
+    assert compared(measured_with(), measured_with(**changes)).comparable
+
+
+def test_the_host_matters_where_time_is_real() -> None:
+    a, b = (replace(measured_with(host={"cpu": cpu}), mode=Mode.KVM) for cpu in ("EPYC", "Xeon"))
+    assert [i.key for i in compared(a, b).unlike] == ["host.cpu"]
+
+
+def test_the_tree_the_configuration_and_the_mode_are_obstacles_and_thresholds_are_none() -> None:
+    a = run_result(("S", single()))
+    assert [i.key for i in compared(a, replace(a, tree={"tree_id": "other"})).unlike] == ["tree.tree_id"]
+    assert [i.key for i in compared(a, replace(a, mode=Mode.VIRTUAL_TIME)).unlike] == ["mode"]
+    assert compared(a, replace(a, thresholds={"threshold_percent.hackbench": 9.0})).comparable
+    other = replace(arm_result("baseline"), build=build("baseline", config_digest="other"))
+    config = compared(a, run_result(("S", replace(single(), baseline=other))))
+    assert [i.key for i in config.unlike] == ["S.arm64.build.baseline.config_digest"]
+
+
+def test_a_patch_may_change_the_configuration() -> None:
+    other = replace(arm_result("patched"), build=build("patched", config_digest="other"))
+    assert compared(run_result(("S", single())), run_result(("S", replace(single(), patched=other)))).comparable
+
+
+def test_of_a_long_command_only_the_words_that_differ_are_shown() -> None:
+    argv = [f"-word{n}" for n in range(40)]
+    diff = compared(measured_with(**machine(qemu_argv=argv)), measured_with(**machine(qemu_argv=[*argv, "-new"])))
+    assert "arches.arm64.qemu_argv: A (nothing more), B -new" in diff_text(diff)
+
+
+def test_an_old_file_is_compared() -> None:
+    diff = compare_documents(old_document(), old_document())
+    assert (diff.identical, len(diff.rows)) == (True, 1)
+    assert compare_documents(old_document(), as_document(run_result(("S", arch_result())))).comparable
 
 
 def test_flatten_keeps_lists_of_words_together_and_numbers_objects() -> None:
