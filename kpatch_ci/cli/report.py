@@ -13,6 +13,7 @@ from kpatch_ci.cli.results import result_file
 from kpatch_ci.model.errors import UserError
 from kpatch_ci.report.document import load_document
 from kpatch_ci.report.formats import FORMATS, check_formats, check_origin, file_name
+from kpatch_ci.report.published import schema_text
 from kpatch_ci.report.schema import Document
 from kpatch_ci.report.terminal import print_details, print_failures, verdict_table
 from kpatch_ci.report.write import render
@@ -36,8 +37,9 @@ BINARY = ("samples.parquet",)
 @click.option(
     "--origin", metavar="NAME", help="Of kcidb: the submitting CI system [what pipeline.yaml says, kpatchci]."
 )
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of result.json, and nothing of any result.")
 @verbosity
-def command(result: Path | None, form: str, output: Path | None, origin: str | None) -> int:
+def command(result: Path | None, form: str, output: Path | None, origin: str | None, schema: bool) -> int:
     """Show a run's verdicts (the latest run's, or RESULT's); with -v also cases and counters.
 
     Other formats are made anew from result.json alone and go to stdout, or to --output. report.html also shows the boot consoles, where
@@ -48,7 +50,11 @@ def command(result: Path | None, form: str, output: Path | None, origin: str | N
     Examples:
       ./kpatch-ci report results/20240506-070809 --format kcidb -o kcidb.json
       ./kpatch-ci report --format csv | head
+      ./kpatch-ci report --schema
     """
+    if schema:
+        click.echo(schema_text(), nl=False)
+        return 0
     check_formats([form])
     path = result_file(result)
     document = load_document(path)

@@ -33,9 +33,13 @@ class RunningTimesDoc(Part):
     """
 
     replicates: Count = 0
+    """How many were added up."""
     seconds: Number = 0.0
+    """Running time of all CPUs together."""
     wait_seconds: Number = 0.0
+    """For how long tasks waited for a CPU meanwhile."""
     cpus: dict[str, Number] = {}
+    """CPU -> share (0..1) of the running time."""
     clusters: dict[str, Number] = {}
     """By the machine file's names; empty where it has one cluster."""
 
@@ -48,9 +52,13 @@ class PlacementTimesDoc(Part):
     """Which CPUs ran the tasks of one case."""
 
     workload: str
+    """Name, with its suffix."""
     case: str
+    """``key=value[,key=value]``."""
     baseline: RunningTimesDoc = RunningTimesDoc()
+    """Of the baseline's replicates."""
     patched: RunningTimesDoc = RunningTimesDoc()
+    """Of the patched arm's."""
 
 
 class FrequencyLineDoc(Part):
@@ -62,19 +70,31 @@ class FrequencyLineDoc(Part):
     """
 
     span_ns: Count = 0
+    """For how long the workload ran."""
     khz: Count = 0
+    """At the start, or where it is known from."""
     changes: list[tuple[Count, Count]] = []
+    """Time, and the frequency in kHz from then on."""
     total: Count = 0
+    """Changes that the guest told of."""
     lost: Count = 0
+    """Changes that the module's ring had no room for."""
     known_from_ns: Count = 0
+    """0 where nothing was lost."""
 
 
 class TimelineDoc(Part):
     """Frequency over time of one policy in one case, under the first seed that both arms passed."""
 
     workload: str
+    """Name, with its suffix."""
     case: str
+    """``key=value[,key=value]``."""
     seed: str
+    """``boot.run``: the first under which both arms passed."""
     policy: str
+    """``policy0``: its first CPU's number."""
     baseline: FrequencyLineDoc = FrequencyLineDoc()
+    """Without the patch."""
     patched: FrequencyLineDoc = FrequencyLineDoc()
+    """With it."""

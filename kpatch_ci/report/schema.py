@@ -8,187 +8,61 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from kpatch_ci.model.result import DEFAULT_ORIGIN
-from kpatch_ci.model.series import ApplyMethod, Fit
+from kpatch_ci.report.applyparts import ApplyDoc, HunkDoc
+from kpatch_ci.report.armparts import ArmBootDoc, BootDoc, BuildDoc, ReplicateDoc, ReplicatesDoc
 from kpatch_ci.report.claimparts import ClaimDoc, JudgedClaimDoc
-from kpatch_ci.report.parts import (
-    KEEP_UNKNOWN,
-    CheckDoc,
-    EachDoc,
-    ModeText,
-    Number,
-    StatusText,
-    VerdictText,
-    WarningDoc,
-)
+from kpatch_ci.report.parts import KEEP_UNKNOWN, CheckDoc, EachDoc, ModeText, Number, StatusText, VerdictText
 from kpatch_ci.report.recorded import PlacementTimesDoc, TimelineDoc
+
+__all__ = [
+    "ApplyDoc",
+    "ArchDoc",
+    "ArmBootDoc",
+    "BootDoc",
+    "BootsDoc",
+    "BuildDoc",
+    "BuildsDoc",
+    "ClaimDoc",
+    "ComparisonDoc",
+    "Document",
+    "FrequencyTimesDoc",
+    "HunkDoc",
+    "JudgedClaimDoc",
+    "PlacementTimesDoc",
+    "ProofDoc",
+    "ReplicateDoc",
+    "ReplicatesDoc",
+    "ResidencyDoc",
+    "RunsDoc",
+    "SeriesDoc",
+    "StageDoc",
+    "TimelineDoc",
+]
 
 
 class Part(BaseModel):
-    """Base of every object in the document."""
+    """Base of every object here."""
 
     model_config = KEEP_UNKNOWN
-
-
-class LastChangeDoc(Part):
-    """The commit that last changed lines of the tree."""
-
-    commit: str
-    author: str = ""
-    date: str = ""
-    summary: str = ""
-    lines: list[int] = []
-
-
-class PlacementDoc(Part):
-    """A hunk that moved, lost context, or went into another function than the mail names."""
-
-    path: str
-    hunk: int
-    line: int
-    offset: int = 0
-    fuzz: int = 0
-    function: str = ""
-    found_in: str = ""
-    also: list[int] = []
-    warning: str = ""
-
-
-class HunkDoc(Part):
-    """A hunk that found no place."""
-
-    path: str
-    line: int
-    header: str
-    wanted: str
-    found: str
-    reason: str
-    hunk: int = 0
-    function: str = ""
-    text: str = ""
-    at: int = 0
-    differing: list[int] = []
-    there: bool = False
-    fuzz: int | None = None
-    last_changes: list[LastChangeDoc] = []
-
-
-class PatchDoc(Part):
-    """One patch of a series on the tree."""
-
-    subject: str
-    source: str
-    status: StatusText
-    method: ApplyMethod | None = None
-    offsets: list[int] = []
-    tree_id: str | None = None
-    failures: list[HunkDoc] = []
-    placements: list[PlacementDoc] = []
-    notes: list[str] = []
-
-
-class ApplyDoc(Part):
-    """A series on the tree."""
-
-    status: StatusText
-    method: ApplyMethod | None = None
-    tree_id: str | None = None
-    reason: str = ""
-    changed_paths: list[str] = []
-    patches: list[PatchDoc] = []
-    fit: Fit | None = None
-
-
-class MissDoc(Part):
-    """A requested symbol that is not in the final .config as asked."""
-
-    symbol: str
-    wanted: str
-    got: str
-    reason: str
-    where: str
-
-
-class BuildDoc(Part):
-    """One arm's build. ``log`` is relative to the output directory; empty where there is none."""
-
-    status: StatusText
-    seconds: Number = 0.0
-    objects: int = 0
-    cached: bool = False
-    warnings: list[WarningDoc] = []
-    new_warnings: list[WarningDoc] = []
-    """Patched arm only: what the patch introduced."""
-    misses: list[MissDoc] = []
-    reason: str = ""
-    log: str = ""
-    log_tail: str = ""
-    key: str = ""
-    release: str = ""
-    tree_id: str = ""
-    image_digest: str = ""
-    config_digest: str = ""
-    reproduce: str = ""
-
-
-class BootDoc(Part):
-    """One boot of one arm under one boot seed."""
-
-    boot_seed: int
-    status: StatusText
-    seconds: Number = 0.0
-    cached: bool = False
-    cpus: int | None = None
-    differences: list[str] = []
-    reason: str = ""
-    log: str = ""
-    log_tail: str = ""
-    key: str = ""
-    snapshot_digest: str = ""
-    qemu_argv: list[str] = []
-    reproduce: str = ""
-
-
-class ArmBootDoc(Part):
-    """The boots of one arm; ``status`` is the worst of them, ``facts`` what the first guest that told any said."""
-
-    status: StatusText
-    cpus: int | None = None
-    facts: dict[str, Any] = {}
-    differences: list[str] = []
-    reason: str = ""
-    boots: list[BootDoc] = []
-
-
-class ReplicateDoc(Part):
-    """A replicate that gave no samples."""
-
-    workload: str
-    case: str
-    seed: str
-    status: StatusText
-    reason: str = ""
-    log_tail: str = ""
-
-
-class ReplicatesDoc(Part):
-    """Count of one arm's replicates, and those that gave no samples."""
-
-    total: int = 0
-    cached: int = 0
-    failures: list[ReplicateDoc] = []
 
 
 class ProofDoc(Part):
     """One thing that the series adds, looked up in both images."""
 
     kind: str
+    """``symbol``, ``sysctl``, ``sched_feature``, ``source``, ``function``, ``variable``, ``syscall``, ``parameter`` or ``string``."""
     name: str
+    """What was looked up."""
     in_baseline: bool
+    """Whether the baseline's image has it."""
     in_patched: bool
+    """Whether the patched image has it."""
     holds: bool
+    """Whether it is in the patched image only."""
     derived: bool = False
     """Read from the patch, not named by the series: not to find it is no failure."""
     why: str = ""
+    """Of a derived one that does not hold: what may be the reason."""
 
     @property
     def broken(self) -> bool:
@@ -200,105 +74,164 @@ class ComparisonDoc(Part):
     """One metric of one case; ``case`` is ``all`` for a primary figure. ``seeds`` are ``boot.run``."""
 
     workload: str
+    """Name, with its suffix: ``dd-dsync``."""
     case: str
+    """``key=value[,key=value]``; ``all`` for a primary figure."""
     metric: str
+    """``time``, ``throughput``, or a counter."""
     unit: str
+    """Of the samples: ``s``, ``MB/s``, ``count``."""
     better: Literal["lower", "higher"]
+    """Which direction is better."""
     mode: ModeText
+    """What the guest's clock is made of, and so what the samples are worth."""
     baseline: list[float | None]
+    """Samples in the order of ``seeds``; of a primary figure the geometric mean over cases. null: this arm has none."""
     patched: list[float | None]
+    """The same of the patched arm."""
     seeds: list[str]
+    """``boot.run``, one a sample."""
     change_percent: Number | None = None
+    """Positive where patched is better, whatever the metric's direction; null where there is no figure."""
     ci_percent: tuple[Number, Number] | None = None
+    """Both ends of the change's interval; null where there is none."""
     ci_method: str = ""
+    """How the interval was made, and its confidence."""
     p_value: Number | None = None
+    """Of the test that docs/statistics.md names for the mode."""
     p_adjusted: Number | None = None
+    """Adjusted for the number of comparisons of its family."""
     verdict: VerdictText
+    """What the comparison says of the patch."""
     primary: bool = False
+    """Whether it carries the verdict of its workload."""
     reason: str = ""
+    """Why the verdict is what it is, in one sentence."""
     boot_variance_share: Number | None = None
+    """Share (0..1) of the paired differences' variance that lies between boots; null where it cannot be estimated."""
     spread_between_percent: Number | None = None
+    """Standard deviation of the paired effects between boots; null where it cannot be estimated."""
     spread_within_percent: Number | None = None
+    """The same between the runs of one boot."""
     units: int | None = None
+    """Independent units that the test is over; null where it is not of pairs."""
     mde_percent: Number | None = None
+    """Minimum detectable effect: the smallest true change that such a comparison finds in four of five."""
 
 
 class FrequencyTimesDoc(Part):
     """Time of all replicates of one arm together, and the shares (0..1) of it by frequency in kHz."""
 
     seconds: Number = 0.0
+    """Time of all replicates together."""
     shares: dict[str, Number] = {}
+    """Frequency in kHz -> share (0..1) of that time."""
 
 
 class ResidencyDoc(Part):
     """Frequencies of one policy (``policy0``: its first CPU's number) in one case."""
 
     workload: str
+    """Name, with its suffix."""
     case: str
+    """``key=value[,key=value]``."""
     policy: str
+    """``policy0``: its first CPU's number."""
     baseline: FrequencyTimesDoc = FrequencyTimesDoc()
+    """Of the baseline's replicates."""
     patched: FrequencyTimesDoc = FrequencyTimesDoc()
+    """Of the patched arm's."""
 
 
 class BuildsDoc(Part):
     """Both arms' builds."""
 
     baseline: BuildDoc
+    """Without the patches."""
     patched: BuildDoc
+    """With them."""
 
 
 class BootsDoc(Part):
     """Both arms' boots."""
 
     baseline: ArmBootDoc
+    """Without the patches."""
     patched: ArmBootDoc
+    """With them."""
 
 
 class RunsDoc(Part):
     """Both arms' replicates."""
 
     baseline: ReplicatesDoc = ReplicatesDoc()
+    """Without the patches."""
     patched: ReplicatesDoc = ReplicatesDoc()
+    """With them."""
 
 
 class ArchDoc(Part):
     """A series on one architecture."""
 
     arch: str
+    """``arm64`` or ``x86_64``."""
     machine: str = ""
+    """The machine file's name."""
     status: StatusText
+    """Failed: does not apply, build or boot, a workload failed, or a primary figure regressed."""
     reason: str = ""
+    """The first reason for it; empty where it passed."""
     reproduce: str = ""
+    """Command that does this again."""
     apply: ApplyDoc
+    """How the series went on."""
     build: BuildsDoc
+    """Both kernels."""
     proofs: list[ProofDoc] = []
+    """What tells the patched image from the baseline's."""
     not_compiled: list[str] = []
+    """Changed code files that no object was made from."""
     config_changes: list[str] = []
+    """Kconfig symbols in which the arms differ."""
     new_complaints: list[str] = []
+    """What the patched kernel complains of on its consoles, and the baseline does not."""
     each: EachDoc | None = None
+    """A build after every patch; null where that was not asked for."""
     checks: list[CheckDoc] = []
+    """What was asked of W=1, sparse and checkpatch."""
     differing: dict[str, list[str]] | None = None
     """Objects that differ between the arms, each with its sections that do; null where that is not known."""
     boot: BootsDoc
+    """Both arms' boots."""
     replicates: RunsDoc = RunsDoc()
+    """How many there were, and which failed."""
     comparisons: list[ComparisonDoc] = []
+    """Primary figures first, then cases, then counters."""
     claims: list[JudgedClaimDoc] = []
     """What the series' text claims beside what was measured here; empty in files of versions that did not judge them."""
     residencies: list[ResidencyDoc] = []
+    """Time at each frequency, where the machine scales frequencies."""
     clusters: dict[str, list[int]] = {}
     """The machine file's clusters and their CPUs."""
     placement_times: list[PlacementTimesDoc] = []
+    """Which CPUs ran the tasks of each case."""
     timelines: list[TimelineDoc] = []
+    """Frequency over time under one seed, where the machine scales frequencies."""
 
 
 class SeriesDoc(Part):
     """A series, or a variant of one, on every architecture. ``arms``: what was compared, baseline first."""
 
     name: str
+    """Folder below patches/, with the variant: ``SERIES+VARIANT``."""
     title: str = ""
+    """Its subject."""
     notes: str = ""
+    """What series.yaml says to readers."""
     variant: str = ""
+    """Empty for the series itself."""
     arms: tuple[str, str] = ("baseline", "patched")
+    """What was compared, baseline first: a kernel each, marked ``(off)`` where its change was switched off."""
     claims: list[ClaimDoc] = []
     """As read from the mails."""
     chosen: list[str] = []
@@ -306,35 +239,56 @@ class SeriesDoc(Part):
     flags: list[str] = []
     """Characters in the patches that hide or reorder text, with file and line."""
     status: StatusText
+    """The worst of its architectures; ``skipped`` where it is for none."""
     arches: list[ArchDoc]
+    """One an architecture."""
 
 
 class StageDoc(Part):
     """Why a stage ran or was reused."""
 
     stage: str
+    """Name, such as ``build arm64 baseline``."""
     key: str
+    """sha256 of all that it depends on."""
     cached: bool
+    """Whether its outcome was reused."""
     seconds: Number
+    """Wall time."""
     why: str
+    """Why it ran, or was reused."""
     status: StatusText
+    """``passed``, ``failed`` (the patch's fault), ``skipped`` (a prerequisite failed) or ``error`` (ours or the machine's fault)."""
 
 
 class Document(Part):
     """result.json as a whole."""
 
     schema_id: Literal["kpatch-ci/result/1"] = Field(alias="schema")
+    """Which format this is."""
     run_id: str
+    """Name of the run: when it began, in UTC."""
     status: StatusText
+    """The worst of the series; ``error`` where there is none."""
     started: str = ""
+    """ISO 8601, UTC."""
     seconds: Number = 0.0
+    """Wall time, installation included."""
     profile: str = ""
+    """Of pipeline.yaml."""
     mode: ModeText
+    """What the guests' clocks are made of: ``deterministic`` where every replicate is."""
     command: str = ""
+    """What reproduces the run."""
     origin: str = DEFAULT_ORIGIN
     """What KCIDB calls the system that submits this run."""
     tree: dict[str, str] = {}
+    """The kernel tree: label, release, commit, tree id, origin."""
     thresholds: dict[str, float] = {}
+    """alpha, confidence, and ``threshold_percent.WORKLOAD``."""
     fingerprint: dict[str, Any]
+    """What every number rests on: tools, images, configuration, machines, host."""
     series: list[SeriesDoc]
+    """In pipeline.yaml's order."""
     stages: list[StageDoc] = []
+    """What ran and what was reused, and why."""
