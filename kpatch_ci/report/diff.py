@@ -16,16 +16,17 @@ from kpatch_ci.report.view import UNPAIRED, every_arch, figure, mean, percent, s
 
 Key = tuple[str, str, str, str, str]
 ABSENT = "(absent)"
+PATCHED = ".build.patched."
 HOST = "host."
 """Keys of the machine that measured: deterministic samples do not depend on it."""
 RENAMED = {"host_cpu": "host.cpu", "host_kernel": "host.kernel"}
 """Keys of old results -> what they are called now."""
-GROUPS = ("arches", "workloads")
+GROUPS = ("arches", "workloads", "series")
 """Keys of the fingerprint that have a mapping by name: what only one run has got is no difference."""
 LONG = 160
 """Characters of both values together from which on only their differing words are shown."""
-NO_FIGURE = ("kpatch_ci", "thresholds.")
-"""Beginnings of keys that verdicts may depend on, and samples do not."""
+NO_OBSTACLE = ("kpatch_ci", "series.")
+"""Beginnings of the fingerprint's keys that do not speak against comparing: our own version, and what the series are."""
 _SEEDS = re.compile(r"(-seed |kpci\.boot_seed=)\d+")
 
 
@@ -114,14 +115,16 @@ def compare_documents(a: Document, b: Document) -> DocumentDiff:
     rows = tuple(
         RowDifference(*k, _identical(rows_a.get(k), rows_b.get(k)), rows_a.get(k), rows_b.get(k)) for k in keys
     )
-    parts = tuple(d for d in _differences(_part_inputs(a), _part_inputs(b)) if ABSENT not in (d.a, d.b))
     exact = str(a.mode) == str(b.mode) == Mode.DETERMINISTIC
-    of_run = (
-        replace(d, expected=d.expected or (exact and d.key.startswith(HOST)))
+    harmless = (*NO_OBSTACLE, HOST) if exact else NO_OBSTACLE
+    of_run = [
+        replace(d, expected=d.key.startswith(harmless))
         for d in _differences(_run_inputs(a), _run_inputs(b))
         if not _only_in_one(d, a, b)
-    )
-    inputs = (*of_run, *parts)
+    ]
+    thresholds = [replace(d, expected=True) for d in _differences(_thresholds(a), _thresholds(b))]
+    builds = [replace(d, expected=PATCHED in d.key) for d in _differences(_builds(a), _builds(b))]
+    inputs = (*of_run, *(d for d in (*thresholds, *builds) if ABSENT not in (d.a, d.b)))
     return DocumentDiff(inputs, rows, _differences(_statuses(a), _statuses(b)))
 
 
@@ -222,9 +225,14 @@ def _run_inputs(document: Document) -> dict[str, str]:
     return found
 
 
-def _part_inputs(document: Document) -> dict[str, str]:
-    """What only some figures depend on: of no concern where one document has not got the series, arch or workload."""
-    found = {f"thresholds.{k}": str(v) for k, v in document.thresholds.items()}
+def _thresholds(document: Document) -> dict[str, str]:
+    """What verdicts depend on, and samples do not."""
+    return {f"thresholds.{k}": str(v) for k, v in document.thresholds.items()}
+
+
+def _builds(document: Document) -> dict[str, str]:
+    """What only some figures depend on: of no concern where one document has not got the series or the architecture."""
+    found: dict[str, str] = {}
     for series, arch in every_arch(document):
         for arm, build in (("baseline", arch.build.baseline), ("patched", arch.build.patched)):
             for name in ("image_digest", "config_digest"):
@@ -239,10 +247,7 @@ def _statuses(document: Document) -> dict[str, str]:
 
 def _differences(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[InputDifference, ...]:
     keys = [k for k in dict.fromkeys((*a, *b)) if a.get(k) != b.get(k)]
-    return tuple(
-        InputDifference(k, a.get(k, ABSENT), b.get(k, ABSENT), ".build.patched." in k or k.startswith(NO_FIGURE))
-        for k in keys
-    )
+    return tuple(InputDifference(k, a.get(k, ABSENT), b.get(k, ABSENT)) for k in keys)
 
 
 def _change(a: list[float | None], b: list[float | None]) -> float | None:

@@ -68,12 +68,19 @@ def _within(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def documented(model: type[BaseModel]) -> dict[str, str]:
-    """Field -> the string that stands below it in the source. Pydantic could do that too, on each start of the program."""
+    """Field -> the string that stands below it in the source, its bases' fields too. Pydantic could do that, on each start of the program."""
+    found: dict[str, str] = {}
+    for one in reversed(model.__mro__):
+        if issubclass(one, BaseModel) and one is not BaseModel:
+            found |= _below(one)
+    return found
+
+
+def _below(model: type[BaseModel]) -> dict[str, str]:
     tree = ast.parse(inspect.getsource(sys.modules[model.__module__]))
     [body] = [n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == model.__name__]
-    found = {}
-    for field, below in itertools.pairwise(body):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
-            text = ast.literal_eval(below.value)
-            found[field.target.id] = inspect.cleandoc(text)
-    return found
+    return {
+        field.target.id: inspect.cleandoc(ast.literal_eval(below.value))
+        for field, below in itertools.pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr)
+    }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How long a full report set takes: python -m tests.bench.reports [DIRECTORY]
 
-4 series, 2 architectures, 3 workloads of 10 cases each with 3 counters, 30 seeds, a console an arm. Target: under 5 s.
+4 series, 2 architectures, 3 workloads of 10 cases each with 3 counters, 30 seeds, a console an arm, every export too. Target: under 5 s.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from kpatch_ci.model.comparison import Comparison
 from kpatch_ci.model.result import ArchResult, RunResult, SeriesResult
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import COUNTERS, Replicate, Seed
-from kpatch_ci.report.document import as_document
+from kpatch_ci.report.document import as_document, load_document
+from kpatch_ci.report.formats import EXPORTS, FORMATS
 from kpatch_ci.report.write import render, write_reports
 from tests.fakes.results import arch_result, arm_result, boot, comparison, run_result
 
@@ -91,10 +92,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         run, output = result(Path(scratch)), Path(sys.argv[1] if len(sys.argv) > 1 else f"{scratch}/out")
         with timed("all of it", []):
-            write_reports(run, output)
+            write_reports(run, output, EXPORTS)
         with timed("the document", []):
             document = as_document(run)
-        for name in sorted(p.name for p in output.iterdir() if p.is_file()):
+        with timed("result.json read back", []):
+            load_document(output / "result.json")
+        for name in FORMATS.values():
             notes: list[str] = []
             with timed(name, notes):
                 notes.append(f"{len(render(name, document, output)) / 1e6:.2f} MB")

@@ -28,7 +28,7 @@ from tests.fakes.results import (
     skipped,
 )
 
-MARKUP = 'S<b>&"q"\\+ü-日本語'
+MARKUP = 'S<b>&"q"\\n+ü-日本語'
 """A name as no series may have: in somebody else's result.json it may."""
 
 

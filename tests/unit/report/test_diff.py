@@ -127,7 +127,14 @@ ARGV = "qemu-system-aarch64 -icount shift=0,sleep=off -seed {0} -append kpci.boo
 def measured_with(**changes: object) -> RunResult:
     """A run under a fingerprint like those of real runs."""
     arches = {"arm64": {"machine": "arm64-6+2", "guest_image": "g1", "qemu_argv": ARGV.format(1, "").split()}}
-    found = {"qemu": "10.0.13", "gcc": "14.2", "kpatch_ci": "0.1.0", "arches": arches, "host": {"cpu": "EPYC"}}
+    found: dict[str, object] = {
+        "qemu": "10.0.13",
+        "gcc": "14.2",
+        "kpatch_ci": "0.1.0",
+        "arches": arches,
+        "host": {"cpu": "EPYC"},
+    }
+    found |= {"workloads": {"dd": {"bs=1M": "c1"}}, "series": {"S": "v1"}}
     return run_result(("S", single()), fingerprint=found | changes)
 
 
@@ -141,6 +148,7 @@ def machine(**changes: object) -> dict[str, object]:
     [
         ({"qemu": "10.1"}, "qemu"),
         ({"gcc": "15"}, "gcc"),
+        ({"workloads": {"dd": {"bs=1M": "other"}}}, "workloads.dd.bs=1M"),
         (machine(guest_image="g2"), "arches.arm64.guest_image"),
         (machine(machine="arm64-fixed"), "arches.arm64.machine"),
         (machine(qemu_argv=ARGV.format(1, " panic=-1").split()), "arches.arm64.qemu_argv"),
@@ -158,8 +166,20 @@ def test_what_samples_depend_on_is_an_obstacle(changes: dict[str, object], key: 
         {"host": {}, "host_cpu": "EPYC"},
         machine(qemu_argv=ARGV.format(2, "").split()),
         {"arches": {}},
+        {"workloads": {"hackbench": {}}},
+        {"workloads": {"dd": {"bs=4k": "x"}}},
+        {"series": {"S": "v2"}},
     ],
-    ids=["our version", "another host", "an old name of a key", "the boot seed that was looked at", "no such arch"],
+    ids=[
+        "our version",
+        "another host",
+        "an old name of a key",
+        "the boot seed that was looked at",
+        "no such arch",
+        "no such workload",
+        "no such case",
+        "the series",
+    ],
 )
 def test_what_they_do_not_depend_on_is_none(changes: dict[str, object]) -> None:
     assert compared(measured_with(), measured_with(**changes)).comparable
