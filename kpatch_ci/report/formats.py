@@ -53,7 +53,7 @@ def check_formats(names: Iterable[str]) -> None:
 
 def missing(name: str, module: str, extra: str) -> UserError:
     """What is said where a format's module is not installed."""
-    command = f".venv/bin/python -m pip install '.[{extra}]'"
+    command = f".venv/bin/python -m pip install -e '.[{extra}]'"
     return UserError(f"{name} needs {module}, which is not installed", expected=f"the extra '{extra}': {command}")
 
 

@@ -28,6 +28,10 @@ TAIL = 100
 MAX_EXCERPT = 16_384
 """Characters of a log that go into the database."""
 
+_ADDRESS = re.compile(r"https://(?:[^/@\s]*@)?([^/@\s]+/[^@\s]+)(?:@.*)?")
+"""A tree that is a repository's address, with a ref or without."""
+_LOGIN = re.compile(r"(\w://)[^/@\s]+@")
+
 Json = dict[str, Any]
 
 
@@ -55,7 +59,8 @@ def kcidb(document: Document) -> Json:
                 _add(builds, [made])
                 _add(found, (_whole(t, document, made["id"]) for t in tests(arch, arm)))
     lists = {"checkouts": checkouts, "builds": builds, "tests": found}
-    return {"version": VERSION, **{name: list(objects.values()) for name, objects in lists.items() if objects}}
+    filled = {name: list(objects.values()) for name, objects in lists.items() if objects}
+    return {"version": VERSION, **_plain(filled)}
 
 
 def _add(objects: dict[str, Json], more: Iterator[Json] | list[Json]) -> None:
@@ -87,14 +92,15 @@ class _Run:
         return self.id("baseline", (build.tree_id or self.document.tree.get("tree_id", ""))[:12] or "unknown")
 
     def common(self) -> Json:
+        """Of a checkout. When a build or a test began is not known: it may be older than the run."""
         began = _date_time(self.document.started)
         return {"origin": self.document.origin, **({"start_time": began} if began else {})}
 
     def tree(self) -> Json:
         """The tree under the patches. A commit is named only where others can have it: Debian's source has none of its own."""
         label = self.document.tree.get("label", "")
-        url, _, _ = label.rpartition("@") if "@" in label else (label, "", "")
-        public: Json = {"git_repository_url": url} if re.match(r"https://[^\s\0]+$", url) else {}
+        url = _ADDRESS.fullmatch(label)
+        public: Json = {"git_repository_url": f"https://{url[1]}"} if url else {}
         commit = self.document.tree.get("commit", "")
         if public and re.fullmatch(r"[0-9a-f]{40}", commit):
             public["git_commit_hash"] = commit
@@ -121,10 +127,11 @@ class _Run:
             names = "method tree_id changed_paths reason"
             misc |= {name: getattr(apply, name) for name in names.split()}
             misc["patches"] = [p.subject for p in apply.patches]
-        return found | {"misc": _plain(misc)}
+        return found | {"misc": misc}
 
     def build(self, parent: str, arch: ArchDoc, arm: str, build: BuildDoc) -> Json:
-        found: Json = {"id": f"{parent}/{one_line(arch.arch)}", "checkout_id": parent, **self.common()}
+        name = f"{parent}/{one_line(arch.arch)}"
+        found: Json = {"id": name, "checkout_id": parent, "origin": self.document.origin}
         architecture = re.sub(r"[^a-z0-9_]", "_", arch.arch)
         found |= {"architecture": architecture, "status": STATUS[build.status], "duration": float(build.seconds)}
         found |= {"comment": arm, "command": printable(build.reproduce), "config_name": one_line(arch.machine)}
@@ -137,7 +144,7 @@ class _Run:
         names = "objects cached image_digest config_digest tree_id release log"
         misc = {name: getattr(build, name) for name in names.split()}
         misc["new_warnings"] = [w.model_dump(mode="json") for w in build.new_warnings]
-        return found | {"misc": _plain(misc)}
+        return found | {"misc": misc}
 
 
 def _applied(apply: ApplyDoc) -> Json:
@@ -156,12 +163,13 @@ def _whole(test: Json, document: Document, build: str) -> Json:
     mode = test["misc"].get("mode", str(document.mode))
     environment = {"comment": one_line(test.pop("machine")), "misc": {"mode": mode}}
     head = {"id": one_line(f"{build}/{name or path}"), "build_id": build, "origin": document.origin}
-    return _plain({**head, **test, **said, "environment": environment})  # type: ignore[no-any-return]
+    return {**head, **test, **said, "environment": environment}
 
 
 def excerpt(reason: str, log: str) -> str:
-    """The reason, then the log's last lines; what a terminal or a database must not see is taken out."""
-    return "\n".join(filter(None, (one_line(reason), *tail(log, TAIL))))[-MAX_EXCERPT:]
+    """The reason, then as many of the log's last lines as there is room for."""
+    head, lines = one_line(reason)[: MAX_EXCERPT // 2], "\n".join(tail(log, TAIL))
+    return "\n".join(filter(None, (head, lines[-(MAX_EXCERPT - len(head) - 1) :])))
 
 
 def _date_time(text: str) -> str:
@@ -174,9 +182,9 @@ def _date_time(text: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Without null, which the schema does not know, and without control characters."""
+    """Without null, which the schema does not know, without control characters, and without names and passwords in addresses."""
     if isinstance(value, dict):
         return {key: _plain(v) for key, v in value.items() if v is not None}
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value if v is not None]
-    return printable(value) if isinstance(value, str) else value
+    return _LOGIN.sub(r"\1", printable(value)) if isinstance(value, str) else value

@@ -43,7 +43,7 @@ def _of_series(arch: ArchDoc) -> Iterator[Json]:
     """Tests of the series: they are the patched kernel's."""
     if arch.proofs:
         status = Status.FAILED if any(p.broken for p in arch.proofs) else Status.PASSED
-        said = {p.name: f"{p.kind}: {proven(p)}" for p in arch.proofs}
+        said = {"said": [f"{p.kind} {p.name}: {proven(p)}" for p in arch.proofs]}
         yield {"path": "proof", "status": STATUS[status], "reason": proof_reason(arch), "misc": said}
     if arch.each:
         lines = list(patch_lines(arch.each))

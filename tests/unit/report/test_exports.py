@@ -136,7 +136,22 @@ def test_two_runs_of_one_second_have_other_identifiers() -> None:
 def test_an_excerpt_is_the_end_of_a_log_and_no_longer_than_the_limit() -> None:
     said = excerpt("it broke", "".join(f"line {n} {'x' * 400}\n" for n in range(200)))
     assert len(said) == MAX_EXCERPT
+    assert said.startswith("it broke\n")
     assert said.rstrip("x").endswith("line 199 ")
+
+
+def test_a_user_s_password_is_not_told_to_others() -> None:
+    label = "https://me:secret@git.example.org/linux.git@topic/x"
+    found = report(arch_result(), tree={"label": label}, command=f"./kpatch-ci run -t {label}")
+    assert "secret" not in json.dumps(found)
+    assert found["checkouts"][0]["git_repository_url"] == "https://git.example.org/linux.git"
+    assert found["checkouts"][0]["tree_name"] == "https://git.example.org/linux.git@topic/x"
+
+
+def test_what_is_not_known_to_have_begun_with_the_run_has_no_start() -> None:
+    found = report(arch_result())
+    assert [o for kind in ("builds", "tests") for o in found[kind] if "start_time" in o] == []
+    assert {c["start_time"] for c in found["checkouts"]} == {"2024-05-06T07:08:09.123456+00:00"}
 
 
 @pytest.mark.parametrize("origin", ["", "My", "a-b", "a:b", "a b"])
