@@ -68,7 +68,7 @@ def _within(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def documented(model: type[BaseModel]) -> dict[str, str]:
-    """Field -> the string that stands below it in the source, its bases' fields too. Pydantic could do that, on each start of the program."""
+    """Field -> the string that stands below it in the source, bases included. Pydantic could do that, on each start of the program."""
     found: dict[str, str] = {}
     for one in reversed(model.__mro__):
         if issubclass(one, BaseModel) and one is not BaseModel:
