@@ -202,6 +202,11 @@ def kill_all() -> int:
     return len(processes)
 
 
+def go_on() -> None:
+    """Take new children again after ``kill_all``: for a verb that gives up one run and begins another."""
+    _stopping.clear()
+
+
 def run(
     argv: Sequence[str | Path],
     *,

@@ -41,6 +41,7 @@ class Verb:
 VERBS: dict[str, Verb] = {
     "run": Verb("kpatch_ci.cli.run", "The whole pipeline.yaml: apply, build, boot, measure, compare."),
     "try": Verb("kpatch_ci.cli.try_patch", "Test patches straight from files."),
+    "watch": Verb("kpatch_ci.cli.watch", "Test a working tree again whenever its files change."),
     "check": Verb("kpatch_ci.cli.check", "Read patches and say whether and how they apply."),
     "port": Verb("kpatch_ci.cli.port", "Write what was resolved for a tree as a port of a series."),
     "build": Verb("kpatch_ci.cli.build", "Build baseline and patched kernels."),

@@ -21,7 +21,7 @@ TIMEOUT = 120.0
 """Seconds that one git command may take."""
 MAX_COMMITS = 2000
 _EXPECTED = "a range such as v6.1..topic, or a branch, of the repository that --repo (or -t) names"
-_DIFF = (
+DIFF = (
     "diff-tree", "-p", "-r", "--root", "--binary", "--full-index", "--find-renames", "--no-ext-diff", "--no-textconv", "--no-color",
     "--src-prefix=a/", "--dst-prefix=b/", "--no-commit-id", "--end-of-options",
 )  # fmt: skip
@@ -87,7 +87,7 @@ def _commits(repo: git.Repo, words: str, where: Path) -> tuple[list[git.Commit],
 
 
 def _patch(repo: git.Repo, commit: git.Commit, where: Path) -> Patch:
-    code, data = _git_bytes(repo, *_DIFF, commit.hexsha)
+    code, data = _git_bytes(repo, *DIFF, commit.hexsha)
     if code:
         raise InfrastructureError(f"git cannot show {commit.hexsha} in {where}", hint="git fsck says what is damaged")
     source = f"{where}@{commit.hexsha[:12]}"
