@@ -50,8 +50,10 @@ class _Said:
 
     def wait_for(self, text: str, timeout: float) -> None:
         try:
-            while not self.all or text not in self.all[-1]:
+            while True:
                 self.all.append(self._lines.get(timeout=timeout))
+                if text in self.all[-1]:
+                    return
         except queue.Empty:
             pytest.fail(f"it never said {text!r}:\n{''.join(self.all)}")
 
@@ -68,6 +70,7 @@ def watching(linux: Path, output: Path) -> Iterator[_Said]:
             assert verb.wait(60) == 130, "Ctrl-C is how it ends"
         finally:
             verb.kill()
+            print("".join(said.all))  # noqa: T201 (shown by pytest when the test fails)
 
 
 def test_each_edit_is_tested_and_a_broken_one_says_where(linux: Path, tmp_path: Path) -> None:
@@ -83,7 +86,7 @@ def test_each_edit_is_tested_and_a_broken_one_says_where(linux: Path, tmp_path: 
         source.write_text(broken)
         said.wait_for("no_such_thing", 600)
         said.wait_for("waiting for changes", 600)
-        source.write_text(text.replace("gran = sysctl_sched", "gran = 2 * sysctl_sched", 1))
+        source.write_text(text.replace("unsigned long gran = sysctl", "unsigned long gran = 2 * sysctl", 1))
         said.wait_for("waiting for changes", 900)
     part = arches(json.loads((tmp_path / "out/result.json").read_text()))["x86_64"]
     assert part["apply"]["changed_paths"] == ["kernel/sched/fair.c"]
