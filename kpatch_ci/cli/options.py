@@ -7,6 +7,7 @@ import contextlib
 import datetime
 import itertools
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -81,9 +82,32 @@ def _percent(ctx: click.Context, param: click.Parameter, value: str | None) -> f
     raise click.BadParameter(what, ctx, param)
 
 
+_UNITS = {"": 60.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def _duration(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """``20m``, ``90s``, ``1.5h`` or minutes, in seconds."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*(s|m|min|h|)", value.strip())
+    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
+    if seconds > 0:
+        return seconds
+    raise click.BadParameter(f"'{value}' is no length of time, such as 20m, 90s or 1.5h", ctx, param)
+
+
+budget_option = click.option(
+    "--budget",
+    callback=_duration,
+    metavar="TIME",
+    help="Wall time for all of it, such as 20m: builds are finished, then what fits is measured; what does not is named.",
+)
+
+
 def precision_options(function: F) -> F:
-    """--precision, --max-seeds."""
+    """--budget, --precision, --max-seeds."""
     for decorate in (
+        budget_option,
         click.option(
             "--precision",
             "precision_percent",
@@ -142,6 +166,7 @@ def chosen(options: dict[str, Any]) -> Config:
             accel=Accel(options["accel"]) if options.get("accel") else None,
             precision_percent=options.get("precision_percent"),
             max_seeds=options.get("max_seeds"),
+            budget=options.get("budget"),
         ),
     )
 

@@ -48,6 +48,8 @@ class Selection:
     precision_percent: float | None = None
     """Instead of the file's; likewise ``max_seeds``."""
     max_seeds: int | None = None
+    budget: float | None = None
+    """Seconds of wall time for the whole command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,8 @@ class Config:
     """Report formats beside the standard ones."""
     origin: str = DEFAULT_ORIGIN
     """What KCIDB calls this CI system."""
+    budget: float | None = None
+    """Seconds of wall time for the whole command; None: as long as it takes."""
 
     @property
     def patches(self) -> Path:
@@ -136,6 +140,7 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
         precision=precision,
         exports=model.exports,
         origin=model.origin,
+        budget=selection.budget,
     )
 
 

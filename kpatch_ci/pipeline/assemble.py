@@ -26,7 +26,7 @@ from kpatch_ci.model.workload import Replicate, WorkloadPlan
 from kpatch_ci.pipeline.each import checks_of, each_of, judged
 from kpatch_ci.pipeline.engine import Values
 from kpatch_ci.pipeline.plan import plans_for
-from kpatch_ci.pipeline.stages import apply_name, boot_name, build_name, run_name
+from kpatch_ci.pipeline.stages import OVER, apply_name, boot_name, build_name, run_name
 from kpatch_ci.series.safety import FLAG
 from kpatch_ci.stats.claims import judge_claims
 from kpatch_ci.stats.compare import compare_series
@@ -231,7 +231,15 @@ def _judge(
     if _unchanged(series, baseline, patched):
         return Status.FAILED, f"the series leaves the image unchanged: {_why_unchanged(patched)}; not benchmarked"
     fault = _proof_fault(proofs) or _boot_fault(baseline, patched)
-    return fault or _run_fault(baseline, patched) or _regression(compared) or (Status.PASSED, "")
+    return fault or _run_fault(baseline, patched) or _no_time(patched) or _regression(compared) or (Status.PASSED, "")
+
+
+def _no_time(patched: ArmResult) -> tuple[Status, str] | None:
+    """Nothing at all was measured because time was up: that is no pass."""
+    runs = patched.replicates
+    if not runs or any(r.status is not Status.SKIPPED or r.reason != OVER for r in runs):
+        return None
+    return Status.ERROR, f"nothing was measured: {OVER} (what was built is kept: the same command goes on from there)"
 
 
 def _why_unchanged(patched: ArmResult) -> str:

@@ -50,7 +50,7 @@ def plan(
     config = stages.session.config
     applied = {one.patched_kernel: one for one in (*(s.base for s in series if s.base), *series)}
     nodes = [stages.apply(one) for one in applied.values()]
-    measured = _measured(series, config.workloads, baseline=baseline)
+    measured = measured_arms(series, config.workloads, baseline=baseline)
     live: list[Node] = []
     partners = _partners(series) if baseline else {}
     firsts = {one.arms[0].kernel for one in series}
@@ -98,7 +98,7 @@ def _only(
     return {arm: plans for arm, plans in left.items() if plans}
 
 
-def _measured(
+def measured_arms(
     series: Sequence[Series], plans: Sequence[WorkloadPlan], *, baseline: bool
 ) -> dict[Arm, tuple[WorkloadPlan, ...]]:
     """Each arm once, with all workloads that any series wants of it."""

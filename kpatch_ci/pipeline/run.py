@@ -21,11 +21,12 @@ from kpatch_ci.model.series import BASELINE, Series
 from kpatch_ci.model.status import Mode
 from kpatch_ci.model.workload import Replicate
 from kpatch_ci.pipeline.assemble import assemble, fingerprint
+from kpatch_ci.pipeline.budget import Costs, already_known, fit, missed
 from kpatch_ci.pipeline.each import NO_CHECKS, Checks
 from kpatch_ci.pipeline.engine import Engine, Node, Observer, Values
 from kpatch_ci.pipeline.explain import Recorder
 from kpatch_ci.pipeline.memo import Memo
-from kpatch_ci.pipeline.plan import FULL, Depth, plan
+from kpatch_ci.pipeline.plan import FULL, Depth, measured_arms, plan
 from kpatch_ci.pipeline.precision import Rounds
 from kpatch_ci.pipeline.session import Session
 from kpatch_ci.pipeline.slots import Slots
@@ -93,25 +94,60 @@ class Outcome:
     recorder: Recorder
     config: Config
     rounds: int = 1
+    left_out: tuple[str, ...] = ()
+    """What a time budget had no room for, in words."""
 
 
 def execute(
-    session: Session, series: Sequence[Series], observer: Observer, depth: Depth = FULL, *, baseline: bool = True
+    session: Session,
+    series: Sequence[Series],
+    observer: Observer,
+    depth: Depth = FULL,
+    *,
+    baseline: bool = True,
+    deadline: float | None = None,
 ) -> Outcome:
-    """Run the graph. Raises InfrastructureError; what the patches did wrong is in the values."""
+    """Run the graph. Raises InfrastructureError; what the patches did wrong is in the values.
+
+    ``deadline`` (time.monotonic()): no boot and no replicate is begun after it. Builds are always finished.
+    """
     memo = Memo(session.cache / "state" / "stages.json")
+    costs = Costs(session.cache / "state" / "costs.json")
     with Slots(session.jobs) as slots:
-        stages = Stages(session, session.builder(slots.path), session.guests())
+        stages = Stages(session, session.builder(slots.path), session.guests(), deadline)
         recorder = Recorder(stages, memo, session.tree)
         engine, rounds = Engine(slots, _Both(recorder, observer)), 1
+        left_out: tuple[str, ...] = ()
         try:
-            values: Values = engine.run(plan(stages, series, depth, baseline=baseline))
+            values: Values = {}
+            if deadline is not None and depth.replicates:
+                values = engine.run(plan(stages, series, replace(depth, boots=False), baseline=baseline))
+                left_out = _fitted(stages, series, depth, values, costs, baseline=baseline)
+                for line in left_out:
+                    observer.note(line)
+            ahead = plan(stages, series, depth, baseline=baseline)
+            values = engine.run([node for node in ahead if node.name not in values])
             asked = session.config.precision
             if asked and depth.replicates and baseline:
                 values, rounds = Rounds(stages, series, depth, engine, observer.note).run(values, asked)
+            costs.learn(values, session.config.machines)
         finally:
             memo.save()
-    return Outcome(values, recorder, stages.session.config, rounds)
+    return Outcome(values, recorder, stages.session.config, rounds, (*left_out, *missed(values)))
+
+
+def _fitted(
+    stages: Stages, series: Sequence[Series], depth: Depth, values: Values, costs: Costs, *, baseline: bool
+) -> tuple[str, ...]:
+    """Give up the cases for which there is no time; a line for each."""
+    assert stages.deadline is not None  # noqa: S101 (what calls this)
+    config = stages.session.config
+    known = already_known(plan(stages, series, depth, baseline=baseline), values)
+    arms = measured_arms(series, config.workloads, baseline=baseline)
+    seconds = stages.deadline - time.monotonic()
+    found = fit(config, arms, known, costs, seconds=seconds, jobs=stages.session.jobs)
+    stages.session = replace(stages.session, config=replace(config, workloads=found.workloads))
+    return found.left_out
 
 
 def new_run_id(now: datetime.datetime) -> str:
@@ -131,7 +167,9 @@ def run(
 ) -> RunResult:
     """The main job. ``began`` is time.monotonic() at the start of the command, installation included."""
     now = datetime.datetime.now(datetime.UTC)
-    outcome = execute(session, series, observer, Depth(checks=checks))
+    budget = session.config.budget
+    deadline = None if budget is None else began + budget
+    outcome = execute(session, series, observer, Depth(checks=checks), deadline=deadline)
     config = outcome.config
     extra = {
         "kpatch_ci": __version__,
@@ -147,7 +185,10 @@ def run(
         mode=_mode(config, outcome.values),
         tree=describe_tree(session),
         fingerprint=fingerprint(config, outcome.values, session.tools.versions, extra),
-        series=assemble(config, session.tree, series, outcome.values, command),
+        series=tuple(
+            replace(one, chosen=(*one.chosen, *outcome.left_out))
+            for one in assemble(config, session.tree, series, outcome.values, command)
+        ),
         thresholds=_thresholds(config, outcome.rounds),
         stages=outcome.recorder.rows(),
         command=command,

@@ -8,6 +8,7 @@ machine's faults are exceptions.
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,10 @@ from kpatch_ci.workloads.table import WORKLOADS
 
 REPLICATE = "replicate"
 PRIORITY = {"apply": 0, "image": 0, "build": 1, "boot": 3, "run": 4}
+BOOT_SPAN = 10
+"""Priorities that one boot seed takes up where a run goes boot by boot."""
+OVER = "the time budget was used up"
+"""Reason of what was not begun."""
 GIVE_UP_AFTER = 2
 """Failures of one case in one arm after which its other seeds are not tried: a hang would cost its timeout each time."""
 
@@ -75,6 +80,8 @@ class Stages:
     session: Session
     builder: Builder
     guests: Guests
+    deadline: float | None = None
+    """time.monotonic() after which no boot and no replicate is begun; work goes boot by boot then."""
     _failures: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _config: dict[str, dict[str, Requested]] = field(default_factory=dict)
@@ -86,6 +93,14 @@ class Stages:
     @property
     def _logs(self) -> Path:
         return self.session.logs
+
+    @property
+    def over(self) -> bool:
+        """Whether time is up."""
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    def _priority(self, kind: str, boot_seed: int) -> int:
+        return PRIORITY[kind] + (BOOT_SPAN * boot_seed if self.deadline is not None else 0)
 
     def request(self, arch: str, arm: str, tree_id: str) -> BuildRequest:
         """What is built for an arm."""
@@ -168,12 +183,14 @@ class Stages:
             return replace(found, arm=kernel) if found else None
 
         def work(values: Values) -> BootResult | None:
+            if self.over:
+                return None
             build = _usable(values[built]) if _differs(values, built, others) else None
             result = self.guests.boot(build, values[image], machine, boot_seed, self._logs) if build else None
             return replace(result, arm=kernel) if result else None
 
-        name = boot_name(machine.arch, kernel, boot_seed)
-        return Node(name, "boot", work, needs=(built, image, *others), priority=PRIORITY["boot"], lookup=look)
+        name, priority = boot_name(machine.arch, kernel, boot_seed), self._priority("boot", boot_seed)
+        return Node(name, "boot", work, needs=(built, image, *others), priority=priority, lookup=look)
 
     def replicates(
         self, machine: Machine, arm: Arm, plan: WorkloadPlan, seeds: Iterable[Seed], against: Sequence[str] = ()
@@ -198,7 +215,8 @@ class Stages:
         others = tuple(build_name(arch, other) for other in against)
         one = _One(self, machine, arm, plan, case, seed, self.job(arm, plan, case, seed), others)
         name = run_name(arch, arm, plan.name, case.label, seed)
-        return Node(name, "run", one.work, needs=(*names, *others), priority=PRIORITY["run"], lookup=one.look)
+        priority = self._priority("run", seed.boot)
+        return Node(name, "run", one.work, needs=(*names, *others), priority=priority, lookup=one.look)
 
     def failed(self, key: str) -> int:
         """How often the case ``key`` has failed so far."""
@@ -238,7 +256,7 @@ class _One:
             return self._unmeasured(Status.SKIPPED, "no other kernel was built to compare it with")
         needs = self._needs(values)
         if needs is None:
-            return self._unmeasured(Status.SKIPPED, "its guest was not booted")
+            return self._unmeasured(Status.SKIPPED, OVER if self._too_late(values) else "its guest was not booted")
         if self._mode(needs[1]) is not Mode.DETERMINISTIC:
             return None
         kept = self.stages.session.store.get(REPLICATE, self.stages.guests.replicate_key(needs[2], self.job))
@@ -247,10 +265,21 @@ class _One:
         found = self._parse(str(kept.meta["text"]), Mode.DETERMINISTIC)
         return replace(found, seconds=float(kept.meta["seconds"]), cached=True)
 
+    def _too_late(self, values: Values) -> bool:
+        """Whether there is a kernel, and time was up before it was booted."""
+        build = _usable(values[build_name(self.machine.arch, self.arm.kernel)])
+        return (
+            self.stages.over
+            and build is not None
+            and values[boot_name(self.machine.arch, self.arm.kernel, self.seed.boot)] is None
+        )
+
     def work(self, values: Values) -> Replicate:
         """Resume the snapshot, run, read the result channel."""
         needs = self._needs(values)
         assert needs is not None, "look() answers for skipped ones"  # noqa: S101
+        if self.stages.over:
+            return self._unmeasured(Status.SKIPPED, OVER)
         case_key = f"{self.machine.arch} {self.arm.label} {self.plan.name} {self.case.label}"
         if self.stages.failed(case_key) >= GIVE_UP_AFTER:
             return self._unmeasured(Status.SKIPPED, f"this case failed under {GIVE_UP_AFTER} other seeds")

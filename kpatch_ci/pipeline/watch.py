@@ -65,6 +65,10 @@ class Attentive:
         """A node has its value."""
         self._inner.finished(node, value, seconds, known)
 
+    def note(self, text: str) -> None:
+        """Something that a person who waits would want to know."""
+        self._inner.note(text)
+
     def tick(self) -> None:
         """Look whether something changed; touching a file without changing it is nothing."""
         self._inner.tick()

@@ -41,6 +41,8 @@ class _Silent:
 
     def finished(self, node: Node, value: Any, seconds: float, known: bool) -> None: ...
 
+    def note(self, text: str) -> None: ...
+
     def tick(self) -> None:
         self.ticks += 1
 
