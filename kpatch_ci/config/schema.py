@@ -48,7 +48,10 @@ class Statistics(Strict):
 
 
 class Timeouts(Strict):
-    """Wall seconds on this machine after which a stage is ended. ``silence``: of a guest that says nothing."""
+    """Wall seconds on this machine after which a stage is ended. ``silence``: of a guest that says nothing.
+
+    ``replicate``: for each invocation of the workload, where it has several (``iterations``).
+    """
 
     build: Positive = 3600
     boot: Positive = 180

@@ -170,7 +170,7 @@ class Guests:
         files = self._files(build, image, machine)
         with self._runner.work("run-") as work:
             ended = self._runner.resume(
-                files, machine, boot.boot_seed, saved, work, job=job, timeout=self.replicate_timeout
+                files, machine, boot.boot_seed, saved, work, job=job, timeout=self._limit(job)
             )
             raw = _raw_run(work, ended, logs / f"{name}.console.log")
             return replace(raw, said=_read(work / qemu.CONSOLE_FILE))
@@ -183,11 +183,16 @@ class Guests:
         with self._runner.work("plain-") as work:
             return self._runner.plain(files, machine, boot_seed, work, job=job)
 
+    def _limit(self, job: str) -> float:
+        """Wall seconds that a job may take: ``replicate_timeout`` for each command that it measures."""
+        measured = sum(line.startswith("run\t") for line in job.splitlines())
+        return self.replicate_timeout * max(1, measured)
+
     def _fresh(
         self, files: GuestFiles, build: BuildResult, machine: Machine, boot_seed: int, work: Path, *, job: str
     ) -> Ended:
         """Boot until its clock can be believed. Raises InfrastructureError where it never can, or QEMU does not run."""
-        limits = {"boot_timeout": self.boot_timeout, "timeout": self.replicate_timeout}
+        limits = {"boot_timeout": self.boot_timeout, "timeout": self._limit(job)}
         ready = _readiness(work, machine, build)
         for _ in range(CLOCK_TRIES):
             for name in (qemu.CONSOLE_FILE, qemu.RESULT_FILE):

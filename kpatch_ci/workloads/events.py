@@ -8,7 +8,8 @@ early. ERROR: it is ours: the rest of the job's preparation, the protocol, or ou
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import CONTEXT_SWITCHES, COUNTERS, MIGRATIONS, MIGRATIONS_PER_1000, Case, Replicate, Seed
@@ -32,7 +33,7 @@ def parse_events(  # noqa: PLR0917
 
     ``name``: the plan's name where it is not the workload's own (``dd-slow``). Lines before the event ``job`` (facts,
     ready) are passed over. Samples: the workload's own metrics, the counters that the guest could read,
-    and migrations per 1000 context switches.
+    and migrations per 1000 context switches; where the workload runs its command several times, the means over the runs.
     """
     events: list[Event] = []
     status, reason, samples, extra = Status.PASSED, "", dict[str, float](), dict[str, object]()
@@ -103,21 +104,41 @@ def _measured(
     started = [e.get("seed") for e in _named(events, "job")]
     if started != [seed.run]:
         raise _Problem(Status.ERROR, f"the guest ran under run seeds {started}, not under {seed.run}")
-    if len(runs) != 1 or len(counters) != 1:
+    expected = workload.runs(case)
+    if not len(runs) == len(counters) == expected:
         what = f"{len(runs)} measured runs and {len(counters)} sets of counters"
-        raise _Problem(Status.ERROR, f"the result channel has {what} where one each is expected")
+        wanted = "one each is" if expected == 1 else f"{expected} each are"
+        raise _Problem(Status.ERROR, f"the result channel has {what} where {wanted} expected")
     if any(e.get("truncated") for e in _named(events, "output")):
         raise _Problem(Status.ERROR, f"{workload.name} printed more than the agent keeps: {_first_line(output)}")
+    each = [_one(said, count, workload, case) for said, count in zip(_outputs(events), counters, strict=True)]
+    samples = {name: fmean(one[name] for one in each) for name in each[0] if all(name in one for one in each)}
+    switches, migrations = samples.get(CONTEXT_SWITCHES.name), samples.get(MIGRATIONS.name)
+    if switches and migrations is not None:
+        samples[MIGRATIONS_PER_1000.name] = 1000 * migrations / switches
+    return samples, _extra(runs, counters, each)
+
+
+def _one(output: str, counters: Event, workload: Workload, case: Case) -> dict[str, float]:
+    """What one measured command gave; raises _Problem."""
     try:
         samples = workload.parse(output, case)
     except ParseError as e:
         raise _Problem(Status.ERROR, e.reason) from None
-    delta = _mapping(counters[0].get("delta"))
-    samples |= {m.name: _number(delta[m.name], m.name) for m in COUNTERS if m.name in delta}
-    switches, migrations = samples.get(CONTEXT_SWITCHES.name), samples.get(MIGRATIONS.name)
-    if switches and migrations is not None:
-        samples[MIGRATIONS_PER_1000.name] = 1000 * migrations / switches
-    return samples, _extra(runs[0], counters[0], delta)
+    delta = _mapping(counters.get("delta"))
+    return samples | {m.name: _number(delta[m.name], m.name) for m in COUNTERS if m.name in delta}
+
+
+def _outputs(events: list[Event]) -> list[str]:
+    """What each measured command printed, in order; empty for one that has no output event."""
+    found, last = [], list[Event]()
+    for event in events:
+        if event["event"] == "output":
+            last = [event]
+        elif event["event"] == "run":
+            found.append(_output(last))
+            last = []
+    return found
 
 
 def _check_end(events: list[Event], output: str, runs: list[Event], workload: Workload) -> None:
@@ -150,19 +171,36 @@ def _ending(run: Event) -> str:
     return ""
 
 
-def _extra(run: Event, counters: Event, delta: Event) -> dict[str, object]:
-    """What explains the samples: times, resource usage, the other counters, residencies, frequency over time, the counters' hash."""
+def _extra(runs: list[Event], counters: list[Event], each: Sequence[Mapping[str, float]]) -> dict[str, object]:
+    """What explains the samples: times, resource usage, the other counters, residencies: totals of all runs; the counters' last hash.
+
+    Frequency over time is that of the first run. Of several runs also what each of them gave.
+    """
     own = {m.name for m in COUNTERS}
-    return {
-        "argv": run.get("argv"),
-        "elapsed_ns": run.get("elapsed_ns"),
-        "rusage": {key: run[key] for key in RUSAGE if key in run},
-        "counters": {key: value for key, value in delta.items() if key not in own},
-        "time_in_state": _mapping(counters.get("time_in_state")),
-        "cpu_times": _mapping(counters.get("cpu_times")),
-        "frequency": _mapping(counters.get("frequency")),
-        "schedstat_sum": counters.get("schedstat_sum"),
+    deltas = [_mapping(one.get("delta")) for one in counters]
+    total = {
+        "argv": runs[0].get("argv"),
+        "elapsed_ns": _total([run.get("elapsed_ns") for run in runs]),
+        "rusage": _total([{key: run[key] for key in RUSAGE if key in run} for run in runs]),
+        "counters": _total([{key: value for key, value in delta.items() if key not in own} for delta in deltas]),
+        "time_in_state": _total([_mapping(one.get("time_in_state")) for one in counters]),
+        "cpu_times": _total([_mapping(one.get("cpu_times")) for one in counters]),
+        "frequency": _mapping(counters[0].get("frequency")),
+        "schedstat_sum": counters[-1].get("schedstat_sum"),
     }
+    return total if len(each) == 1 else {**total, "iterations": {key: [one[key] for one in each] for key in each[0]}}
+
+
+def _total(values: Sequence[object]) -> object:
+    """The sum of numbers, or of mappings key by key. What only some of them have, or what is no number, is the first's."""
+    first = values[0]
+    if len(values) == 1:
+        return first
+    if all(isinstance(value, dict) for value in values):
+        maps = [_mapping(value) for value in values]
+        return {key: _total([one[key] for one in maps if key in one]) for key in maps[0]}
+    numbers = [value for value in values if isinstance(value, int | float)]
+    return sum(numbers) if len(numbers) == len(values) else first
 
 
 def _mapping(value: object) -> dict[str, object]:

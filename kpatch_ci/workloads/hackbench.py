@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hackbench (rt-tests): groups of senders and receivers that wake each other. Its figure: time in s, 1 ms resolution."""
+"""hackbench (rt-tests): groups of senders and receivers that wake each other. Its figure: time in s, 1 ms resolution.
+
+An invocation keeps to its end the placement that it drew at its start, so a longer one is no more precise. Several
+(``iterations``) are: each forks anew and draws anew.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from kpatch_ci.workloads.types import TIMEOUT, Kind, Label, Option, ParseError, 
 
 TIME = Metric("time", "s", "lower")
 BINARY = "/usr/bin/hackbench"
+MOST_ITERATIONS = 40
+"""So many command lines fit into a job."""
 
 _TIME = re.compile(r"^Time: (\d+\.\d{3})$", re.MULTILINE)
 _GROUPS = re.compile(r"^Running in (\w+) mode with (\d+) groups ", re.MULTILINE)
@@ -21,6 +27,13 @@ OPTIONS = (
     Option("transport", Kind.CHOICE, "what they talk over", "pipe", ("pipe", "socket"), label=Label.CHANGED),
     Option("work", Kind.INTEGER, "groups x loops where loops is not given: the same work at any number of groups", 200),
     Option("loops", Kind.INTEGER, "messages a sender sends to each receiver; work // groups unless given"),
+    Option(
+        "iterations",
+        Kind.INTEGER,
+        "invocations of hackbench in a replicate; its figures are their means",
+        1,
+        maximum=MOST_ITERATIONS,
+    ),
     Option("datasize", Kind.INTEGER, "bytes a message", 100, maximum=1 << 20),
     TIMEOUT,
 )
@@ -39,7 +52,7 @@ def _steps(case: Case) -> tuple[Step, ...]:
         f"--loops={number(case, 'loops')}",
         f"--datasize={number(case, 'datasize')}",
     )
-    return (Step("run", argv),)
+    return (Step("run", argv),) * number(case, "iterations")
 
 
 def parse(output: str, case: Case) -> dict[str, float]:

@@ -90,7 +90,7 @@ class Workload:
     """A benchmark. One constant in a file of its own and one line in table.py.
 
     ``metrics``: its own figures, the first is the one that a verdict rests on.
-    ``steps``: the directives of one run; exactly one of them is ``run``.
+    ``steps``: the directives of one replicate; at least one of them is ``run``, all ``run``s are of one command.
     ``parse``: output of the ``run`` step (stdout and stderr) -> metric name -> value; raises ParseError.
     ``complete``: given values and defaults -> the derived values to add; raises ValueError with what is wrong.
     ``real_time``: parameters that are others where the guest's clock is the host's, whatever the configuration says.
@@ -103,6 +103,10 @@ class Workload:
     parse: Callable[[str, Case], dict[str, float]]
     complete: Callable[[Values], Values] = lambda _: {}
     real_time: Values = field(default_factory=dict)
+
+    def runs(self, case: Case) -> int:
+        """How often a replicate of the case runs the measured command."""
+        return sum(step.directive == "run" for step in self.steps(case))
 
     @property
     def settings(self) -> tuple[Option, ...]:

@@ -213,6 +213,8 @@ def test_a_replicate_that_crashes_hangs_or_is_mute_failed(bench: Bench) -> None:
     hung = bench.replicate(resume="hang", limit=1)
     # Not for its silence: a guest that measures says nothing.
     assert (hung.status, hung.reason) == (Status.FAILED, "the guest was not done after 1 s")
+    several = bench.replicate("seed\t1\nrun\t/bin/a\nrun\t/bin/a\n", resume="hang", limit=0.5)
+    assert several.reason == "the guest was not done after 1 s"
     mute = bench.replicate(resume="mute")
     assert (mute.status, mute.reason) == (Status.FAILED, "the guest ended without a word")
 

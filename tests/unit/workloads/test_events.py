@@ -185,3 +185,58 @@ def test_a_channel_cut_anywhere_is_never_a_pass(length: int) -> None:
 def test_nothing_in_the_channel_raises(garbage: str) -> None:
     assert parsed(garbage).status is not Status.PASSED
     assert parsed(text(*GOOD[:3]) + garbage).status is not Status.PASSED
+
+
+def invocation(time: str, switches: int) -> tuple[Mapping[str, object], ...]:
+    delta = {"context_switches": switches, "migrations": 30, "wakeups": 7, "forks": 321}
+    return (SAID | {"text": OUTPUT.replace("0.400", time)}, RUN, COUNTED | {"delta": delta})
+
+
+def several(channel: str, iterations: int = 2) -> Replicate:
+    case = make_case("hackbench", {"groups": 8, "iterations": iterations})
+    return parse_events(channel, WORKLOADS["hackbench"], case, Seed(2, 6), Mode.DETERMINISTIC)
+
+
+def test_several_invocations_give_their_means_and_each_figure() -> None:
+    r = several(text(JOB, *invocation("0.400", 1000), *invocation("0.500", 2000), END))
+    assert (r.status, r.case) == (Status.PASSED, "groups=8")
+    assert r.samples == {
+        "time": pytest.approx(0.45),
+        "context_switches": 1500,
+        "migrations": 30,
+        "wakeups": 7,
+        "migrations_per_1000_switches": 20,
+    }
+    assert r.extra["iterations"] == {
+        "time": [0.4, 0.5],
+        "context_switches": [1000, 2000],
+        "migrations": [30, 30],
+        "wakeups": [7, 7],
+    }
+
+
+def test_what_explains_several_invocations_is_their_total() -> None:
+    r = several(text(JOB, *invocation("0.400", 1000), *invocation("0.500", 2000), END))
+    assert r.extra["elapsed_ns"] == 2 * 445020448
+    assert r.extra["rusage"] == {"utime_us": 723384, "nvcsw": 37962}
+    assert r.extra["counters"] == {"forks": 642}
+    assert r.extra["time_in_state"] == {"policy0": {"500000": 24}}
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "reason"),
+    [
+        (invocation("0.400", 9), Status.ERROR, "1 measured runs and 1 sets of counters where 2 each are expected"),
+        (invocation("0.400", 9) * 3, Status.ERROR, "3 measured runs"),
+        ((*invocation("0.400", 9), SAID, RUN | {"exit": 1}), Status.FAILED, "hackbench ended with exit status 1"),
+        ((*invocation("0.400", 9), *invocation("x", 9)), Status.ERROR, "hackbench printed no line `Time: `"),
+        ((*invocation("0.400", 9), RUN, COUNTED), Status.ERROR, "no line `Time: `"),
+    ],
+)
+def test_an_invocation_that_failed_fails_the_replicate(
+    events: tuple[Mapping[str, object], ...], status: Status, reason: str
+) -> None:
+    r = several(text(JOB, *events, END))
+    assert (r.status, r.samples) == (status, {})
+    with pytest.raises(AssertionError, match=reason):
+        raise AssertionError(r.reason)

@@ -29,6 +29,20 @@ def test_hackbench_runs_as_in_the_mail() -> None:
     assert job("hackbench", mode="thread", transport="socket", loops=1)[-1][2:4] == ["--threads", "--groups=8"]
 
 
+def test_hackbench_is_invoked_as_often_as_asked() -> None:
+    lines = job("hackbench", groups=1, loops=50, iterations=3)
+    assert lines[2:] == [job("hackbench", groups=1, loops=50)[2]] * 3
+    assert WORKLOADS["hackbench"].runs(make_case("hackbench", {"iterations": 3})) == 3
+    assert WORKLOADS["dd"].runs(make_case("dd", {"fs": "xfs"})) == 1
+
+
+def test_the_most_iterations_fit_into_a_job_beside_what_is_switched_off() -> None:
+    options = {"groups": 1000, "loops": 1_000_000, "datasize": 1 << 20, "iterations": 40, "mode": "thread"}
+    switches = switch_off(Switches(sysctls=(("kernel/sched_wakeup_work", "1000000"),)), "6.1.0")
+    text = workload_job(WORKLOADS["hackbench"], make_case("hackbench", options), Seed(1, 1 << 32), switches)
+    assert len(text.encode()) <= JOB_BYTES
+
+
 def test_dd_reads_a_device_of_the_latency_asked_for() -> None:
     lines = job("dd", bs="1M", latency_us=500, timeout_s=9)
     assert lines[1:] == [
