@@ -48,6 +48,9 @@ VERBS: dict[str, Verb] = {
     "boot": Verb("kpatch_ci.cli.boot", "Boot a guest; --shell for a prompt in it."),
     "bench": Verb("kpatch_ci.cli.bench", "Measure one kernel, without a comparison."),
     "verify-determinism": Verb("kpatch_ci.cli.verify_determinism", "Repeat replicates and say whether all are alike."),
+    "calibrate": Verb(
+        "kpatch_ci.cli.calibrate", "False positives, noise and power, measured on kernels whose difference is known."
+    ),
     "compare": Verb("kpatch_ci.cli.compare", "Two results side by side."),
     "report": Verb("kpatch_ci.cli.report", "Show a run's report again."),
     "explain": Verb("kpatch_ci.cli.explain", "Why each stage ran or was reused."),

@@ -268,7 +268,8 @@ class _Checker:
             chosen = self.model.profiles.get(profile)
             if chosen and name in chosen.workloads:
                 cases = self._cases(name, chosen.workloads[name], ("profiles", profile, "workloads", name))
-            threshold = entry.threshold_percent or self.model.statistics.threshold_percent
+            own = (chosen.threshold_percent if chosen else None) or entry.threshold_percent
+            threshold = own or self.model.statistics.threshold_percent
             found.append(WorkloadPlan(name, _kind(name), tuple(cases), threshold))
         return found
 

@@ -67,9 +67,10 @@ class ArchivesFile(Strict):
 
 
 class ProfileFile(Strict):
-    """What a profile changes: fewer seeds, other cases, other machines. What it does not name stays."""
+    """What a profile changes: fewer seeds, other cases, other machines, another threshold. What it does not name stays."""
 
     seeds: Seeds | None = None
+    threshold_percent: Percent | None = None
     machines: tuple[str, ...] | None = None
     workloads: dict[str, tuple[dict[str, Value], ...]] = pydantic.Field(default_factory=dict)
 

@@ -169,9 +169,7 @@ class Guests:
             return RawRun(Status.ERROR, "", 0.0, "the snapshot was damaged, and the guest did not boot again")
         files = self._files(build, image, machine)
         with self._runner.work("run-") as work:
-            ended = self._runner.resume(
-                files, machine, boot.boot_seed, saved, work, job=job, timeout=self._limit(job)
-            )
+            ended = self._runner.resume(files, machine, boot.boot_seed, saved, work, job=job, timeout=self._limit(job))
             raw = _raw_run(work, ended, logs / f"{name}.console.log")
             return replace(raw, said=_read(work / qemu.CONSOLE_FILE))
 

@@ -106,11 +106,13 @@ class Arm:
     kernel: str
     """``baseline``, or the name under which a series was applied and built."""
     off: Switches = Switches()
+    setting: str = ""
+    """What its label says of ``off``; empty: that it is off."""
 
     @property
     def label(self) -> str:
-        """The kernel, marked where its change is switched off."""
-        return f"{self.kernel}(off)" if self.off else self.kernel
+        """The kernel, marked where something is set in it."""
+        return f"{self.kernel}({self.setting or 'off'})" if self.off else self.kernel
 
 
 class Contrast(StrEnum):

@@ -34,7 +34,7 @@ OPTIONS = (
         1,
         maximum=MOST_ITERATIONS,
     ),
-    Option("datasize", Kind.INTEGER, "bytes a message", 100, maximum=1 << 20),
+    Option("datasize", Kind.INTEGER, "bytes a message", 100, maximum=1 << 20, label=Label.CHANGED),
     TIMEOUT,
 )
 

@@ -7,7 +7,9 @@ As a module it is the tool root that starts it (`FakeToolRoot`); as a program it
 from __future__ import annotations
 
 import json
+import math
 import os
+import random
 import socket
 import sys
 import time
@@ -29,7 +31,7 @@ FACTS = {
     "modules": ["null_blk"],
 }
 SNAPSHOT_BYTES = 4 * 1024 * 1024
-MEASURING = ("hackbench", "drift", "fresh", "loser")
+MEASURING = ("hackbench", "drift", "fresh", "loser", "wakeups", "deaf-to-work")
 CRASH = "[    0.100000] Kernel panic - not syncing: fake\n"
 
 
@@ -203,11 +205,21 @@ def _measured(argv: list[str], job: str, scenario: str) -> list[Mapping[str, Any
     delta["idle_ns"] = time.time_ns() if scenario == "drift" else 5
     return [
         {"event": "job", "seed": int(job.split()[1])},
-        {"event": "output", "text": "Time: 0.400\n"},
+        {"event": "output", "text": f"Time: {_time(argv, job, scenario):.3f}\n"},
         {"event": "run", "exit": 1 if scenario == "loser" else 0, "elapsed_ns": 4},
         {"event": "counters", "delta": delta, "schedstat_sum": "ab"},
         {"event": "end", "status": "ok"},
     ]
+
+
+def _time(argv: list[str], job: str, scenario: str) -> float:
+    """Seconds; `wakeups`: of each kernel and boot its own, and a percent longer for each 100 steps of work in a wakeup."""
+    if scenario not in ("wakeups", "deaf-to-work"):
+        return 0.4
+    guest = [argv[argv.index(option) + 1] for option in ("-kernel", "-append")]
+    draw = random.Random(f"{guest}{job}")  # noqa: S311
+    steps = int(job.partition("sched_wakeup_work\t")[2].partition("\n")[0] or 0) if scenario == "wakeups" else 0
+    return 40 * (1 + steps / 10_000) * math.exp(draw.gauss(0, 0.001))
 
 
 def main(scenario: str, argv: list[str]) -> int:
