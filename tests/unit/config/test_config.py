@@ -63,6 +63,16 @@ def test_a_profile_may_have_machines_of_its_own(pipeline: Path) -> None:
         load_config(pipeline)
 
 
+def test_the_precise_profile_has_ten_boots_and_half_the_threshold(pipeline: Path) -> None:
+    config = load_config(pipeline, Selection(profile="precise"))
+    assert config.seeds == tuple(Seed(boot, 1) for boot in range(1, 11))
+    assert {p.threshold_percent for p in config.workloads} == {0.5}
+    labels = {p.name: [c.label for c in p.cases] for p in config.workloads}
+    assert labels["hackbench"] == ["groups=4,datasize=65536"]
+    assert len(labels["dbench"]) == 6
+    assert {p.threshold_percent for p in load_config(pipeline).workloads} == {1.0}
+
+
 def test_every_error_is_told_at_once_with_its_line(pipeline: Path) -> None:
     edited(
         pipeline,
