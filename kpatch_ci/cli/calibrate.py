@@ -54,8 +54,8 @@ def command(*, pool: int, trials: int, output: Path | None, as_json: bool, **opt
     seeds = options["seeds"] or SEEDS
     if options["series"]:
         raise click.UsageError("calibrate has its own series: leave --series out")
-    if pool < seeds:
-        raise click.UsageError(f"--pool {pool} has no {seeds} seeds for a trial")
+    if not 2 <= seeds <= pool:
+        raise click.UsageError(f"a trial of {seeds} seeds: from 2 to --pool, which is {pool}")
     config = narrowed({**options, "seeds": None}, all_cases=True)
     config = replace(config, seeds=tuple(Seed(boot, 1) for boot in range(1, pool + 1)))
     series = calibration_series(config.patches)

@@ -22,6 +22,10 @@ from kpatch_ci.stats.calibration import FalsePositives, Noise, Power, Rate
 from kpatch_ci.stats.pairs import Replicates
 
 SCHEMA = "kpatch-ci/calibration/1"
+CAVEAT = (
+    "Trials of one pool share its boots: their rates are less certain than the intervals say, which take trials for independent\n"
+    "(docs/calibration.md). `in truth` and `whole pool` are of all boots."
+)
 
 
 def document(
@@ -102,6 +106,7 @@ def show(found: Sequence[Trust], took: Mapping[str, float], file: Path) -> None:
     out = tables()
     for one in found:
         _show(one, out)
+    out.print(Text(CAVEAT))
     out.print(Text("Targets", style="bold"))
     rows = [(t.machine, t.what, t.reached, "met" if t.met else "MISSED") for one in found for t in one.targets]
     out.print(_table(("machine", "target", "reached", ""), rows, left=4))

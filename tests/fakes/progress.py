@@ -24,6 +24,9 @@ class Silent:
     def tick(self) -> None:
         """Nothing."""
 
+    def note(self, text: str) -> None:
+        """Nothing."""
+
     def __enter__(self) -> Silent:
         return self
 

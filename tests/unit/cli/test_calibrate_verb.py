@@ -194,7 +194,8 @@ def test_an_effect_of_layout_is_said(calibrate: Callable[..., Result]) -> None:
     ("arguments", "said"),
     [
         (("--series", "wakeup-gran"), "calibrate has its own series"),
-        (("--pool", "8"), "--pool 8 has no 10 seeds for a trial"),
+        (("--pool", "8"), "a trial of 10 seeds: from 2 to --pool, which is 8"),
+        (("--seeds", "1"), "a trial of 1 seeds: from 2"),
         (("--accel", "tcg", "--arch", "x86_64"), "runs in real time"),
     ],
 )
