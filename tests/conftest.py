@@ -46,6 +46,7 @@ def guard(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, block
     monkeypatch.setenv("PATH", f"{blockers}:{os.environ['PATH']}")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)  # nobody's name, nobody's settings
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("KPATCH_CI_HISTORY", str(blockers / "history" / "of-tests.sqlite3"))  # nobody's own
     real_popen = subprocess.Popen.__init__
 
     def popen(self: Any, args: Any, *rest: Any, **options: Any) -> None:

@@ -41,23 +41,29 @@ KINDS = {
     "src": Kind(("src",), "working trees: checked out again"),
     "trees": Kind(("trees",), "kernel sources as git trees: fetched and imported again"),
     "tools": Kind(("tools",), "compilers and QEMU: fetched again"),
+    "history": Kind(("state/history",), "the record of all runs: lost for good, so --all leaves it (docs/history.md)"),
 }
+KEPT = ("history",)
+"""Kinds that no cache can make again: deleted only where they are named."""
 OTHER = "other"
 _PARTS = frozenset(place for kind in KINDS.values() for place in kind.places)
 _LOCK_DEPTH = 3
 
 
 @click.command(name="clean")
-@click.option("--all", "everything", is_flag=True, help="Delete everything.")
+@click.option("--all", "everything", is_flag=True, help="Delete everything but the history.")
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(list(KINDS)), help="Delete this kind. Repeatable.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @verbosity
 def command(everything: bool, kinds: tuple[str, ...], yes: bool, as_json: bool) -> None:
-    """Show what the cache holds, by kind. Deletes only with --all or --kind."""
+    """Show what the cache holds, by kind. Deletes only with --all or --kind.
+
+    The history of runs is no cache: only --kind history deletes it.
+    """
     root = cache_root()
     held = sizes(root)
-    chosen = [k for k in held if everything or k in kinds]
+    chosen = [k for k in held if (everything and k not in KEPT) or k in kinds]
     if as_json:
         print_json({"cache": str(root), "bytes": held, "deleted": chosen if yes else []})
     else:
@@ -96,8 +102,9 @@ def paths(root: Path, kind: str) -> list[Path]:
     """Directories (and, of what is of no kind, files) that are there."""
     if kind in KINDS:
         return [root / place for place in KINDS[kind].places if (root / place).exists()]
-    below = [*root.iterdir(), *((root / "store").iterdir() if (root / "store").is_dir() else ())]
-    return sorted(p for p in below if p != root / "store" and str(p.relative_to(root)) not in _PARTS)
+    shared = {root / Path(part).parts[0] for part in _PARTS if "/" in part}
+    below = [*root.iterdir(), *(inner for place in shared if place.is_dir() for inner in place.iterdir())]
+    return sorted(p for p in below if p not in shared and str(p.relative_to(root)) not in _PARTS)
 
 
 def _bytes(path: Path, seen: set[tuple[int, int]]) -> int:

@@ -26,6 +26,7 @@ from kpatch_ci.model.machine import Accel
 from kpatch_ci.pipeline.run import new_run_id
 from kpatch_ci.report.formats import EXPORTS, check_formats
 from kpatch_ci.series.onepatch import MAX_FUZZ
+from kpatch_ci.store.history.place import without_passwords
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_FILE = "pipeline.yaml"
@@ -203,5 +204,6 @@ def progress(console: Console) -> PlainProgress:
 
 
 def command_line(arguments: Sequence[str] | None = None) -> str:
-    """The command as typed, for reports."""
-    return shlex.join(["./kpatch-ci", *(sys.argv[1:] if arguments is None else arguments)])
+    """The command as typed, for reports: without the passwords of URLs."""
+    typed = sys.argv[1:] if arguments is None else arguments
+    return shlex.join(["./kpatch-ci", *map(without_passwords, typed)])

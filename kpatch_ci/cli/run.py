@@ -13,6 +13,7 @@ from rich.console import Console
 
 from kpatch_ci.cli.checks import check_options, chosen_checks
 from kpatch_ci.cli.console import SafeConsole
+from kpatch_ci.cli.history.recording import Keep, history_options, keep, where_to_keep
 from kpatch_ci.cli.options import (
     chosen,
     command_line,
@@ -46,6 +47,7 @@ EXIT = {Status.PASSED: 0, Status.SKIPPED: 0, Status.FAILED: 1, Status.ERROR: 3}
 @precision_options
 @check_options
 @export_option
+@history_options
 @click.option("--output", type=click.Path(path_type=Path), help="Directory for the reports [results/<run-id>].")
 @click.option("--json", "as_json", is_flag=True, help="result.json on stdout; everything else goes to stderr.")
 def command(output: Path | None, as_json: bool, formats: tuple[str, ...], **options: Any) -> int:
@@ -69,10 +71,11 @@ def command(output: Path | None, as_json: bool, formats: tuple[str, ...], **opti
     """
     config = chosen(options)
     exports = exports_asked_for(formats, config)
+    history = where_to_keep(options, config.history)
     series = load_all(config)
     for line in (flag for one in series for flag in flags_of(one)):
         say(line)
-    how = {"jobs": options["jobs"], "output": output, "as_json": as_json, "exports": exports}
+    how = {"jobs": options["jobs"], "output": output, "as_json": as_json, "exports": exports, "history": history}
     return perform(config, series, **how, checks=chosen_checks(options))
 
 
@@ -88,6 +91,7 @@ def perform(
     output: Path | None,
     as_json: bool,
     exports: Sequence[str] = (),
+    history: Keep = None,
     checks: Checks = NO_CHECKS,
     look: Look | None = None,
 ) -> int:
@@ -100,16 +104,22 @@ def perform(
     console = stderr_console()
     with progress(console) as observer:
         result = run(session, series, observer, run_id=run_id, command=command_line(), began=began, checks=checks)
-    return conclude(result, directory, as_json=as_json, exports=exports)
+    return conclude(result, directory, as_json=as_json, exports=exports, history=history)
 
 
-def conclude(result: RunResult, directory: Path, *, as_json: bool, exports: Sequence[str] = ()) -> int:
-    """Write the reports, show the verdicts; returns the exit status. ``exports``: formats beside the standard ones."""
+def conclude(
+    result: RunResult, directory: Path, *, as_json: bool, exports: Sequence[str] = (), history: Keep = None
+) -> int:
+    """Write the reports, show the verdicts, record the run; returns the exit status, which a failing history does not change.
+
+    ``exports``: formats beside the standard ones.
+    """
     document = write_reports(result, directory, exports)
     _remember(directory)
     if as_json:
         click.echo(to_json(document), nl=False)
     show(result, directory, SafeConsole(stderr=as_json), exports)
+    keep(document, directory, history)
     return EXIT[result.status]
 
 

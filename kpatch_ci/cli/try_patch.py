@@ -14,6 +14,7 @@ import click
 from kpatch_ci import __version__
 from kpatch_ci.cli.checks import check_options, chosen_checks
 from kpatch_ci.cli.console import SafeConsole
+from kpatch_ci.cli.history.recording import Keep, history_options, where_to_keep
 from kpatch_ci.cli.mails import mail_options, series_asked_for, show_patches
 from kpatch_ci.cli.options import (
     chosen,
@@ -50,6 +51,7 @@ NOTHING = "nothing to build: no file that the series touches is part of a kernel
 @precision_options
 @check_options
 @export_option
+@history_options
 def command(
     *,
     mails: tuple[Path, ...],
@@ -84,17 +86,18 @@ def command(
     options["profile"] = _profile(options)
     config = chosen(options)
     exports = exports_asked_for(formats, config)
+    history = where_to_keep(options, config.history)
     choice = choose(config.rules, series.paths, config.machines, config.workloads, _asked(options, config))
     for line in choice.lines:
         say(line)
     series = replace(series, chosen=choice.lines)
     if not choice.built:
         say(NOTHING)
-        return _nothing_to_do(config, series, output, as_json=as_json, exports=exports)
+        return _nothing_to_do(config, series, output, as_json=as_json, exports=exports, history=history)
     checks = chosen_checks(options)
     narrowed = _narrowed(config, choice)
     check_accelerators(narrowed.machines, config.root / "qemu", Accel(options["accel"]) if options["accel"] else None)
-    how = {"jobs": options["jobs"], "output": output, "as_json": as_json, "exports": exports}
+    how = {"jobs": options["jobs"], "output": output, "as_json": as_json, "exports": exports, "history": history}
     return perform(narrowed, [series], **how, checks=checks, look=_look)
 
 
@@ -128,7 +131,7 @@ def _look(session: Session, series: Series) -> Series:
 
 
 def _nothing_to_do(
-    config: Config, series: Series, output: Path | None, *, as_json: bool, exports: Sequence[str]
+    config: Config, series: Series, output: Path | None, *, as_json: bool, exports: Sequence[str], history: Keep
 ) -> int:
     """Reports that say so, for whoever reads those alone."""
     run_id, directory = output_directory(output)
@@ -144,4 +147,4 @@ def _nothing_to_do(
         command=command_line(),
         origin=config.origin,
     )
-    return conclude(result, directory, as_json=as_json, exports=exports)
+    return conclude(result, directory, as_json=as_json, exports=exports, history=history)

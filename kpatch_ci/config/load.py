@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kpatch_ci.config.accel import check_accelerators
 from kpatch_ci.config.entries import SeriesEntry, choices, narrow_series
+from kpatch_ci.config.history import Below, HistorySettings, history_settings
 from kpatch_ci.config.narrow import first_seeds, narrow, narrow_machines
 from kpatch_ci.config.schema import PipelineFile, Timeouts, Value
 from kpatch_ci.config.selection import Rule, faults, read_rules
@@ -83,6 +84,7 @@ class Config:
     """What KCIDB calls this CI system."""
     budget: float | None = None
     """Seconds of wall time for the whole command; None: as long as it takes."""
+    history: HistorySettings = field(default_factory=HistorySettings)
 
     @property
     def patches(self) -> Path:
@@ -113,6 +115,7 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
     plans = checker.plans(selection.profile)
     rules = checker.rules()
     checker.exports()
+    history = checker.history()
     checker.raise_all()
     seeds = first_seeds((chosen.seeds if chosen else None) or model.seeds, selection.seeds)
     narrowed = narrow_machines(machines, selection.arches)
@@ -141,6 +144,7 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
         exports=model.exports,
         origin=model.origin,
         budget=selection.budget,
+        history=history,
     )
 
 
@@ -305,6 +309,14 @@ class _Checker:
             self._add(what, loc, expected)
         folder = self.root / "qemu"
         return () if found else read_rules(self.model.select, lambda n: load_machine(folder / f"{n}.yaml", self.accel))
+
+    def history(self) -> HistorySettings:
+        """``history:``, checked."""
+        try:
+            return history_settings(self.model.history, Below(self.lines).key)
+        except UserErrors as error:
+            self.errors += error.errors
+            return HistorySettings()
 
     def _every_case(self) -> dict[str, list[Case]]:
         """Each workload with the cases that it has in any profile."""

@@ -97,6 +97,13 @@ class SelectFile(Strict):
     """Fragments that the kernels get besides those of the run."""
 
 
+class HistoryFile(Strict):
+    """Where runs are recorded, and how large a change over nights must be to be an alert (docs/history.md)."""
+
+    place: str | None = None
+    thresholds: dict[str, str | float | int] = pydantic.Field(default_factory=dict)
+
+
 class PipelineFile(Strict):
     """The whole file."""
 
@@ -116,3 +123,4 @@ class PipelineFile(Strict):
     """Report formats beside the standard ones: kcidb, openmetrics, csv, parquet."""
     origin: str = DEFAULT_ORIGIN
     """What KCIDB calls this CI system: lower-case letters, digits and _."""
+    history: str | HistoryFile = HistoryFile()

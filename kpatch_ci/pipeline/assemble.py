@@ -9,6 +9,7 @@ from typing import Any
 
 from kpatch_ci.config.load import Config
 from kpatch_ci.guest.console import find_warnings
+from kpatch_ci.guest.files import machine_slice
 from kpatch_ci.guest.qemu import accelerator
 from kpatch_ci.kernel.additions import tree_additions
 from kpatch_ci.kernel.diagnostics import introduced
@@ -18,11 +19,12 @@ from kpatch_ci.kernel.prove import prove, prove_derived, prove_in_guest, prove_s
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult, Proof, Tree
 from kpatch_ci.model.comparison import Comparison
+from kpatch_ci.model.digest import digest
 from kpatch_ci.model.machine import Machine
 from kpatch_ci.model.result import ArchResult, ArmResult, SeriesResult, worst
 from kpatch_ci.model.series import BASELINE, Adds, ApplyResult, Arm, Contrast, Series
 from kpatch_ci.model.status import Status, Verdict
-from kpatch_ci.model.workload import Replicate, WorkloadPlan
+from kpatch_ci.model.workload import Case, Replicate, WorkloadPlan
 from kpatch_ci.pipeline.each import checks_of, each_of, judged
 from kpatch_ci.pipeline.engine import Values
 from kpatch_ci.pipeline.plan import plans_for
@@ -312,6 +314,7 @@ def fingerprint(config: Config, values: Values, tools: Mapping[str, str], extra:
         )
         arches[machine.arch] = {
             "machine": machine.name,
+            "machine_digest": digest(machine_slice(machine))[:SHORT],
             "config": next((b.config_digest for b in builds.values() if b.config_digest), ""),
             "baseline_image": builds[BASELINE].image_digest if BASELINE in builds else "",
             "guest_image": getattr(image, "digest", ""),
@@ -324,5 +327,27 @@ def fingerprint(config: Config, values: Values, tools: Mapping[str, str], extra:
         "gcc_arm64": tools.get("gcc-14-aarch64-linux-gnu", tools.get("gcc-aarch64-linux-gnu", "")),
         "binutils": tools.get("binutils", ""),
         "arches": arches,
+        "workloads": {p.name: {c.label: _case_digest(p.kind, c) for c in p.cases} for p in config.workloads},
         **extra,
     }
+
+
+SHORT = 16
+"""Hexadecimal digits of a digest that only tells like from unlike."""
+
+
+def _case_digest(kind: str, case: Case) -> str:
+    """Of all that a case is, ``params`` included, which its label does not show."""
+    return digest([kind, case.settings, case.params])[:SHORT]
+
+
+def series_digests(series: Sequence[Series]) -> dict[str, str]:
+    """Series -> digest of its patches' and ports' own diffs, whatever the tree that they go onto."""
+    return {one.name: digest(_diffs(one))[:SHORT] for one in series}
+
+
+def _diffs(series: Series) -> list[Any]:
+    own = [patch.digest for patch in series.patches]
+    ports = {tree: [patch.digest for patch in patches] for tree, patches in series.ports.items()}
+    inner = [_diffs(one) for one in (*series.members, *([series.base] if series.base else []))]
+    return [own, ports, inner, str(series.contrast)]

@@ -20,7 +20,7 @@ from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.series import BASELINE, Series
 from kpatch_ci.model.status import Mode
 from kpatch_ci.model.workload import Replicate
-from kpatch_ci.pipeline.assemble import assemble, fingerprint
+from kpatch_ci.pipeline.assemble import assemble, fingerprint, series_digests
 from kpatch_ci.pipeline.budget import Costs, already_known, fit, missed
 from kpatch_ci.pipeline.each import NO_CHECKS, Checks
 from kpatch_ci.pipeline.engine import Engine, Node, Observer, Values
@@ -175,6 +175,7 @@ def run(
         "kpatch_ci": __version__,
         "tools": session.tools.fingerprint,
         "tree": session.tree.tree_id,
+        "series": series_digests(series),
         "host": {"cpu": _host_cpu(), "kernel": platform.release()},
     }
     return RunResult(

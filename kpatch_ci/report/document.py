@@ -78,18 +78,23 @@ def load_document(path: Path) -> Document:
         raise UserError(
             f"is damaged, no JSON: {error}", where=str(path), expected="a result.json that a run left"
         ) from error
+    return document_of(data, str(path))
+
+
+def document_of(data: Any, where: str) -> Document:
+    """``data``, read from ``where``, as a document. Raises UserError where it is damaged or of another schema."""
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema != SCHEMA:
-        raise UserError(f"is of schema {schema!r}", where=str(path), expected=f"this version reads {SCHEMA}")
+        raise UserError(f"is of schema {schema!r}", where=where, expected=f"this version reads {SCHEMA}")
     try:
         return Document.model_validate(data)
     except ValidationError as error:
-        raise UserErrors([_user_error(path, e) for e in error.errors()[:MAX_ERRORS]]) from error
+        raise UserErrors([_user_error(where, e) for e in error.errors()[:MAX_ERRORS]]) from error
 
 
-def _user_error(path: Path, error: Mapping[str, Any]) -> UserError:
-    where = ".".join(str(part) for part in error["loc"])
-    return UserError(f"is damaged at {where}: {error['msg']}", where=str(path))
+def _user_error(where: str, error: Mapping[str, Any]) -> UserError:
+    place = ".".join(str(part) for part in error["loc"])
+    return UserError(f"is damaged at {place}: {error['msg']}", where=where)
 
 
 def _series(series: SeriesResult, logs: Logs) -> Json:

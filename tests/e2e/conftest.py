@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -41,7 +42,8 @@ def kpatch_ci(tmp_path_factory: pytest.TempPathFactory) -> Command:
 
     def run(*arguments: str | Path, timeout: float = 3000) -> Done:
         argv = [sys.executable, "-m", "kpatch_ci", *map(str, arguments)]
-        done = subprocess.run(argv, cwd=place, capture_output=True, text=True, timeout=timeout, check=False)
+        env = {**os.environ, "KPATCH_CI_HISTORY": str(place / "history.sqlite3")}  # not the one of whoever tests
+        done = subprocess.run(argv, cwd=place, env=env, capture_output=True, text=True, timeout=timeout, check=False)
         print(f"$ {' '.join(argv[2:])}\n{done.stderr}")  # noqa: T201 (shown by pytest when the test fails)
         return Done(done.returncode, done.stdout, done.stderr)
 
