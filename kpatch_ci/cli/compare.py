@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from kpatch_ci.cli.output import print_json, shows_everything, verbosity
 from kpatch_ci.cli.results import result_file
-from kpatch_ci.model.errors import UserError
-from kpatch_ci.report.diff import DocumentDiff, RowDifference, compare_documents, diff_text, input_text
+from kpatch_ci.report.diff import DocumentDiff, compare_documents, diff_json, diff_text, input_text
 from kpatch_ci.report.document import load_document
 
 
@@ -36,30 +34,12 @@ def command(a: Path, b: Path, unlike: bool, as_json: bool) -> int:
     diff = compare_documents(*documents)
     refused = not (diff.comparable or unlike)
     if as_json:
-        print_json(_plain(diff, refused=refused))
+        print_json(diff_json(diff, refused=refused))
     if refused:
         raise UserError(_refusal(diff, str(a), str(b)))
     if not as_json:
         click.echo(diff_text(diff, str(a), str(b), every=shows_everything()), nl=False)
     return 0 if diff.identical else 1
-
-
-def _plain(diff: DocumentDiff, *, refused: bool) -> dict[str, object]:
-    """For programs. Where it is refused there are no rows: nobody shall take their figures for comparable."""
-    return {
-        "comparable": diff.comparable,
-        "refused": refused,
-        "identical": diff.identical and not refused,
-        "inputs": [asdict(i) | {"unlike": i.unlike} for i in diff.inputs],
-        "statuses": [{"key": s.key, "a": s.a, "b": s.b} for s in diff.statuses],
-        "rows": [] if refused else [_row(row) for row in diff.rows],
-    }
-
-
-def _row(row: RowDifference) -> dict[str, object]:
-    names = "series arch workload case metric identical verdicts baseline_percent patched_percent"
-    sides = {side: None if c is None else c.model_dump(mode="json") for side, c in (("a", row.a), ("b", row.b))}
-    return {**{name: getattr(row, name) for name in names.split()}, **sides}
 
 
 def _refusal(diff: DocumentDiff, name_a: str, name_b: str) -> str:

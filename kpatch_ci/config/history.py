@@ -27,10 +27,8 @@ class HistorySettings:
     limits: Mapping[str, Limit] = field(default_factory=dict)
 
 
-def history_settings(model: str | HistoryFile, where: Callable[[str], str]) -> HistorySettings:
+def history_settings(model: HistoryFile, where: Callable[[str], str]) -> HistorySettings:
     """Checked. ``where``: key below ``history`` -> file and line. Raises UserErrors."""
-    if isinstance(model, str):
-        model = HistoryFile(place=model)
     errors: list[UserError] = []
     if model.place is not None:
         try:
@@ -57,8 +55,7 @@ def read_history_settings(path: Path) -> HistorySettings:
     if given is None:
         return HistorySettings()
     inner = Below(lines)
-    model = given if isinstance(given, str) else validate(given, HistoryFile, inner)
-    return history_settings(model, inner.key)
+    return history_settings(validate(given, HistoryFile, inner), inner.key)
 
 
 class Below(Lines):

@@ -98,10 +98,18 @@ class SelectFile(Strict):
 
 
 class HistoryFile(Strict):
-    """Where runs are recorded, and how large a change over nights must be to be an alert (docs/history.md)."""
+    """Where runs are recorded, and how large a change over nights must be to be an alert (docs/history.md).
+
+    A text alone is the place.
+    """
 
     place: str | None = None
     thresholds: dict[str, str | float | int] = pydantic.Field(default_factory=dict)
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _place_alone(cls, data: object) -> object:
+        return {"place": data} if isinstance(data, str) else data
 
 
 class PipelineFile(Strict):
@@ -119,8 +127,8 @@ class PipelineFile(Strict):
     timeouts: Timeouts = Timeouts()
     profiles: dict[str, ProfileFile] = pydantic.Field(default_factory=dict)
     select: tuple[SelectFile, ...] = ()
+    history: HistoryFile = HistoryFile()
     exports: tuple[str, ...] = ()
     """Report formats beside the standard ones: kcidb, openmetrics, csv, parquet."""
     origin: str = DEFAULT_ORIGIN
     """What KCIDB calls this CI system: lower-case letters, digits and _."""
-    history: str | HistoryFile = HistoryFile()

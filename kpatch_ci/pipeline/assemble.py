@@ -9,8 +9,6 @@ from typing import Any
 
 from kpatch_ci.config.load import Config
 from kpatch_ci.guest.console import find_warnings
-from kpatch_ci.guest.files import machine_slice
-from kpatch_ci.guest.qemu import accelerator
 from kpatch_ci.kernel.additions import tree_additions
 from kpatch_ci.kernel.diagnostics import introduced
 from kpatch_ci.kernel.kconfig import parse_config
@@ -19,12 +17,11 @@ from kpatch_ci.kernel.prove import prove, prove_derived, prove_in_guest, prove_s
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult, Proof, Tree
 from kpatch_ci.model.comparison import Comparison
-from kpatch_ci.model.digest import digest
 from kpatch_ci.model.machine import Machine
 from kpatch_ci.model.result import ArchResult, ArmResult, SeriesResult, worst
-from kpatch_ci.model.series import BASELINE, Adds, ApplyResult, Arm, Contrast, Series
+from kpatch_ci.model.series import Adds, ApplyResult, Arm, Contrast, Series
 from kpatch_ci.model.status import Status, Verdict
-from kpatch_ci.model.workload import Case, Replicate, WorkloadPlan
+from kpatch_ci.model.workload import Replicate, WorkloadPlan
 from kpatch_ci.pipeline.each import checks_of, each_of, judged
 from kpatch_ci.pipeline.engine import Values
 from kpatch_ci.pipeline.plan import plans_for
@@ -292,62 +289,3 @@ def _regression(compared: Sequence[Comparison]) -> tuple[Status, str] | None:
     if not bad:
         return None
     return Status.FAILED, "; ".join(f"{c.workload} {c.metric} regressed: {c.reason}" for c in bad)
-
-
-def fingerprint(config: Config, values: Values, tools: Mapping[str, str], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """What every number of a run rests on (design.md, rule 7)."""
-    arches: dict[str, Any] = {}
-    for machine in config.machines:
-        builds = {
-            name.split(" ", 2)[2]: value
-            for name, value in values.items()
-            if name.startswith(f"build {machine.arch} ") and isinstance(value, BuildResult)
-        }
-        image = values.get(f"image {machine.arch}")
-        boot = next(
-            (
-                v
-                for k, v in values.items()
-                if k.startswith(f"boot {machine.arch} {BASELINE} ") and isinstance(v, BootResult)
-            ),
-            None,
-        )
-        arches[machine.arch] = {
-            "machine": machine.name,
-            "machine_digest": digest(machine_slice(machine))[:SHORT],
-            "config": next((b.config_digest for b in builds.values() if b.config_digest), ""),
-            "baseline_image": builds[BASELINE].image_digest if BASELINE in builds else "",
-            "guest_image": getattr(image, "digest", ""),
-            "qemu_argv": list(boot.qemu_argv) if boot else [],
-            "accelerator": accelerator(machine),
-        }
-    return {
-        "qemu": tools.get("qemu-system-x86", ""),
-        "gcc": tools.get("gcc-14", tools.get("gcc", "")),
-        "gcc_arm64": tools.get("gcc-14-aarch64-linux-gnu", tools.get("gcc-aarch64-linux-gnu", "")),
-        "binutils": tools.get("binutils", ""),
-        "arches": arches,
-        "workloads": {p.name: {c.label: _case_digest(p.kind, c) for c in p.cases} for p in config.workloads},
-        **extra,
-    }
-
-
-SHORT = 16
-"""Hexadecimal digits of a digest that only tells like from unlike."""
-
-
-def _case_digest(kind: str, case: Case) -> str:
-    """Of all that a case is, ``params`` included, which its label does not show."""
-    return digest([kind, case.settings, case.params])[:SHORT]
-
-
-def series_digests(series: Sequence[Series]) -> dict[str, str]:
-    """Series -> digest of its patches' and ports' own diffs, whatever the tree that they go onto."""
-    return {one.name: digest(_diffs(one))[:SHORT] for one in series}
-
-
-def _diffs(series: Series) -> list[Any]:
-    own = [patch.digest for patch in series.patches]
-    ports = {tree: [patch.digest for patch in patches] for tree, patches in series.ports.items()}
-    inner = [_diffs(one) for one in (*series.members, *([series.base] if series.base else []))]
-    return [own, ports, inner, str(series.contrast)]

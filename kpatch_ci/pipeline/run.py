@@ -20,11 +20,12 @@ from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.series import BASELINE, Series
 from kpatch_ci.model.status import Mode
 from kpatch_ci.model.workload import Replicate
-from kpatch_ci.pipeline.assemble import assemble, fingerprint, series_digests
+from kpatch_ci.pipeline.assemble import assemble
 from kpatch_ci.pipeline.budget import Costs, already_known, fit, missed
 from kpatch_ci.pipeline.each import NO_CHECKS, Checks
 from kpatch_ci.pipeline.engine import Engine, Node, Observer, Values
 from kpatch_ci.pipeline.explain import Recorder
+from kpatch_ci.pipeline.fingerprint import fingerprint, series_digests
 from kpatch_ci.pipeline.memo import Memo
 from kpatch_ci.pipeline.plan import FULL, Depth, measured_arms, plan
 from kpatch_ci.pipeline.precision import Rounds

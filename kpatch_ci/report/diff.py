@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kpatch_ci.model.errors import UserError
@@ -128,11 +128,22 @@ def compare_documents(a: Document, b: Document) -> DocumentDiff:
     return DocumentDiff(inputs, rows, _differences(_statuses(a), _statuses(b)))
 
 
-def _only_in_one(difference: InputDifference, a: Document, b: Document) -> bool:
-    """Whether it is of an architecture or a workload that the other run has not got at all."""
-    group, _, rest = difference.key.partition(".")
-    name = rest.partition(".")[0]
-    return group in GROUPS and any(name not in (d.fingerprint.get(group) or {}) for d in (a, b))
+def diff_json(diff: DocumentDiff, *, refused: bool = False) -> dict[str, Any]:
+    """For programs. Where it is ``refused`` there are no rows: nobody shall take their figures for comparable."""
+    return {
+        "comparable": diff.comparable,
+        "refused": refused,
+        "identical": diff.identical and not refused,
+        "inputs": [asdict(i) | {"unlike": i.unlike} for i in diff.inputs],
+        "statuses": [{"key": s.key, "a": s.a, "b": s.b} for s in diff.statuses],
+        "rows": [] if refused else [_row_json(row) for row in diff.rows],
+    }
+
+
+def _row_json(row: RowDifference) -> dict[str, object]:
+    names = "series arch workload case metric identical verdicts baseline_percent patched_percent"
+    sides = {side: None if c is None else c.model_dump(mode="json") for side, c in (("a", row.a), ("b", row.b))}
+    return {**{name: getattr(row, name) for name in names.split()}, **sides}
 
 
 def flatten(value: Any, prefix: str = "") -> dict[str, str]:

@@ -36,11 +36,9 @@ def start_writer(place: str, first: int, count: int) -> subprocess.Popen[str]:
 
 def check_whole(database: Database) -> list[str]:
     """Names of all runs; fails where one has more or fewer rows than its document gives."""
+    runs = tables.runs.c
     with database.reading() as connection:
-        found = {
-            row.id: (row.name, row.recorded_at)
-            for row in connection.execute(select(tables.runs.c.id, tables.runs.c.name, tables.runs.c.recorded_at))
-        }
+        found = {row.digest: row for row in connection.execute(select(runs.id, runs.name, runs.digest))}
         counts = {
             name: {
                 row[0]: row[1] for row in connection.execute(select(table.c.run, func.count()).group_by(table.c.run))
@@ -48,12 +46,15 @@ def check_whole(database: Database) -> list[str]:
             for name, table in tables.metadata.tables.items()
             if name != "runs"
         }
-    for key, (name, recorded_at) in found.items():
-        wanted = rows_of(read_run(database, name), recorded_at).children
-        assert {t: len(rows) for t, rows in wanted.items()} == {t: counts[t].get(key, 0) for t in wanted}, name
+    for made in read_runs(database, Filter()):
+        wanted = rows_of(made, 0.0)
+        row = found[wanted.run["digest"]]
+        there = {table: counts[table].get(row.id, 0) for table in wanted.children}
+        assert there == {table: len(rows) for table, rows in wanted.children.items()}, row.name
+    keys = {row.id for row in found.values()}
     for table, by_run in counts.items():
-        assert set(by_run) <= set(found), f"{table} has rows of no run"
-    return sorted(name for name, _ in found.values())
+        assert set(by_run) <= keys, f"{table} has rows of no run"
+    return sorted(row.name for row in found.values())
 
 
 class HistoryContract:

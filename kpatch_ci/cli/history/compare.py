@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import click
@@ -11,7 +10,7 @@ import click
 from kpatch_ci.cli.history.documents import recorded
 from kpatch_ci.cli.history.shared import history_place, opened
 from kpatch_ci.cli.output import print_json
-from kpatch_ci.report.diff import compare_documents, diff_text
+from kpatch_ci.report.diff import compare_documents, diff_json, diff_text
 
 
 @click.command(name="compare")
@@ -28,7 +27,7 @@ def command(a: str, b: str, as_json: bool, **options: Any) -> int:
     documents = [recorded(database, name) for name in (a, b)]
     diff = compare_documents(*documents)
     if as_json:
-        print_json(asdict(diff))
+        print_json(diff_json(diff))
     else:
         click.echo(diff_text(diff, *(document.run_id for document in documents)))
     return 0 if diff.identical else 1

@@ -43,7 +43,7 @@ def run_filters(function: F) -> F:
         click.option("--arch", default="", metavar="ARCH", help="... on this architecture."),
         click.option("--workload", default="", metavar="NAME", help="... with this workload."),
         click.option("--tree", default="", metavar="TREE", help="On this tree: debian:6.1, or the start of a release."),
-        click.option("--status", default="", type=click.Choice(["", *Status]), help="That ended so."),
+        click.option("--status", type=click.Choice([str(s) for s in Status]), help="That ended so."),
         click.option("--profile", default="", metavar="NAME", help="Of this profile."),
         click.option("--since", metavar="TIME", help=f"Started then or later: {WHEN}."),
         click.option("--until", metavar="TIME", help="Started then or earlier; a day counts whole."),

@@ -43,10 +43,12 @@ class Database:
         with database_errors(self.place):
             with self._engine.connect() as connection:
                 found = version_of(connection, self.place)
+                if found == HEAD:
+                    yield connection
+                    return
             if found is None:
                 raise nothing_yet(self.place)
-            if found != HEAD:
-                self.prepare()
+            self.prepare()
             with self._engine.connect() as connection:
                 yield connection
 

@@ -76,12 +76,16 @@ def list_runs(database: Database, wanted: Filter) -> list[RunRow]:
 
 def newest(wanted: Filter) -> Select[Any]:
     """SELECT of the runs that fit, newest first."""
-    query = select(runs).where(*run_conditions(wanted)).order_by(runs.c.started_at.desc(), runs.c.id.desc())
+    query = (
+        select(runs)
+        .where(*run_conditions(wanted), *_has_comparison(wanted))
+        .order_by(runs.c.started_at.desc(), runs.c.id.desc())
+    )
     return query.limit(wanted.limit) if wanted.limit is not None else query
 
 
 def run_conditions(wanted: Filter) -> list[ColumnElement[bool]]:
-    """WHERE over ``runs``: what is asked of series, arch and workload must hold of one and the same comparison."""
+    """WHERE over ``runs`` alone."""
     c = runs.c
     found = [column == value for column, value in ((c.status, wanted.status), (c.profile, wanted.profile)) if value]
     if wanted.tree:
@@ -90,10 +94,11 @@ def run_conditions(wanted: Filter) -> list[ColumnElement[bool]]:
         found.append(c.started_at >= wanted.since)
     if wanted.until is not None:
         found.append(c.started_at <= wanted.until)
-    return found + _has_comparison(wanted)
+    return found
 
 
 def _has_comparison(wanted: Filter) -> list[ColumnElement[bool]]:
+    """What is asked of series, arch and workload must hold of one and the same comparison."""
     inner = [series.c.run == runs.c.id]
     if wanted.series:
         inner.append(series.c.name == wanted.series)

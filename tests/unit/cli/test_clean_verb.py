@@ -124,3 +124,17 @@ def test_a_read_only_directory_is_deleted_too_and_links_are_not_followed(
     assert main(["clean", "--kind", "trees", "--yes"]) == 0
     assert "trees" not in kinds(cache)
     assert outside.stat().st_mode & 0o777 == 0o755
+
+
+def test_all_but_the_history(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    history = cache / "state" / "history" / "history.sqlite3"
+    history.parent.mkdir(parents=True)
+    history.write_bytes(b"x" * 10_000)
+    (cache / "state" / "stages.json").write_text("{}")
+    assert main(["clean", "--all", "--yes"]) == 0
+    assert [p.relative_to(cache) for p in cache.rglob("*") if p.is_file() and p.name != IN_USE] == [
+        history.relative_to(cache)
+    ]
+    assert "history" not in capsys.readouterr().err
+    assert main(["clean", "--kind", "history", "--yes"]) == 0
+    assert not history.parent.exists()

@@ -12,6 +12,7 @@ from kpatch_ci.cli.main import main
 from kpatch_ci.model.status import Mode
 from kpatch_ci.report.write import to_json, write_document, write_reports
 from tests.fakes.kinds import old_document
+from tests.fakes.recorded import comparisons, document
 from tests.fakes.results import arch_result, comparison, regressed, run_result
 
 Text = pytest.CaptureFixture[str]
@@ -77,3 +78,18 @@ def test_unlike_accelerators_stay_refused(tmp_path: Path, capsys: Text) -> None:
         write_reports(run_result(("S", arch_result(comparisons=(comparison(mode=mode),))), mode=mode), tmp_path / name)
     assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--unlike"]) == 2
     assert "measured by unlike accelerators" in capsys.readouterr().err
+
+
+def test_json_holds_both_sides(tmp_path: Path, capsys: Text) -> None:
+    other = document(1)
+    comparisons(other)[0]["patched"][0] = 77.0
+    for name, made in (("a", document(0)), ("b", other)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(made))
+    a, b = str(tmp_path / "a.json"), str(tmp_path / "b.json")
+    assert main(["compare", a, b, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["identical"], found["comparable"], found["inputs"]) == (False, True, [])
+    (row,) = (row for row in found["rows"] if not row["identical"])
+    assert (row["a"]["patched"][0], row["b"]["patched"][0]) != (77.0, 77.0)
+    assert row["b"]["patched"][0] == 77.0
+    assert main(["compare", a, a, "--json"]) == 0
