@@ -26,18 +26,19 @@ def recorded(database: Database, name: str) -> Document:
     return document_of(read_run(database, name), f"{database.place.shown}, run {name}")
 
 
-def on_disk(given: Path) -> Iterator[tuple[str, Document]]:
-    """Where it is, and what it holds: of a result.json, a run's directory, or an export (.jsonl). Raises UserError."""
+def on_disk(given: Path) -> Iterator[tuple[str, Document, Any]]:
+    """Where it is, what it holds, and that as it was read: of a result.json, a run's directory, or an export (.jsonl). Raises UserError."""
     if given.suffix not in LINES:
         path = result_file(given)
-        yield str(path), load_document(path)
+        yield str(path), load_document(path), json.loads(path.read_bytes())
         return
     try:
         with given.open(encoding="utf-8") as stream:
             for number, line in enumerate(stream, 1):
                 where = f"{given}:{number}"
                 if line.strip():
-                    yield where, document_of(_json(line, where), where)
+                    data = _json(line, where)
+                    yield where, document_of(data, where), data
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot be read: {error}", where=str(given)) from error
 

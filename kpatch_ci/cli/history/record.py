@@ -37,8 +37,8 @@ def command(results: tuple[Path, ...], as_json: bool, **options: Any) -> int:
     faults = 0
     for given in results:
         try:
-            for where, document in on_disk(given):
-                kept = record(database, document.model_dump(mode="json", by_alias=True))
+            for where, document, original in on_disk(given):
+                kept = record(database, document.model_dump(mode="json", by_alias=True), original)
                 done.append({"result": where, "run": kept.name, "new": kept.new})
                 say(f"{where}: {'recorded' if kept.new else 'known already'} as {kept.name}")
         except UserError as error:

@@ -41,7 +41,7 @@ class Database:
         if self.place.file is not None and not self.place.file.exists():
             raise nothing_yet(self.place)  # opening would make it
         with database_errors(self.place):
-            with self._engine.connect() as connection:
+            with self._snapshot() as connection:
                 found = version_of(connection, self.place)
                 if found == HEAD:
                     yield connection
@@ -49,7 +49,7 @@ class Database:
             if found is None:
                 raise nothing_yet(self.place)
             self.prepare()
-            with self._engine.connect() as connection:
+            with self._snapshot() as connection:
                 yield connection
 
     @contextmanager
@@ -70,6 +70,11 @@ class Database:
                     _use_wal(self.place.file, self._busy_seconds)
                 with self._begin() as connection:
                     upgrade(connection, self.place)
+
+    def _snapshot(self) -> Connection:
+        """SQLite's transactions see one state by themselves."""
+        connection = self._engine.connect()
+        return connection if self.place.file else connection.execution_options(isolation_level="REPEATABLE READ")
 
     @contextmanager
     def _begin(self) -> Iterator[Connection]:

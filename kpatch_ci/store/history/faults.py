@@ -27,8 +27,8 @@ _SQLITE = (
 
 def _damaged(place: Place) -> str:
     return (
-        f"nothing was changed. Move it away (mv {place.shown} {place.shown}.damaged; `sqlite3 {place.shown}.damaged .recover` may save"
-        f" what it holds), and record the results that are on disk again: ./kpatch-ci history record results/*/"
+        f"nothing was changed. Move {place.shown} away, and {place.shown}-wal and -shm with it where they are (`sqlite3 FILE .recover`"
+        " may save what it holds), then record the results that are on disk again: ./kpatch-ci history record results/*/"
     )
 
 

@@ -30,13 +30,13 @@ class Recorded:
     new: bool
 
 
-def record(database: Database, document: Mapping[str, Any]) -> Recorded:
-    """Keep the run whose result.json holds ``document``. Safe beside other writers.
+def record(database: Database, document: Mapping[str, Any], original: Mapping[str, Any] | None = None) -> Recorded:
+    """Keep the run whose result.json holds ``document`` (``original``: as it was read, see rows_of). Safe beside other writers.
 
     The same document again changes nothing. Another one of the same run id (two machines may start in the same second)
     gets a part of its digest behind its name. Raises UserError and InfrastructureError.
     """
-    rows = rows_of(document, time.time())
+    rows = rows_of(document, time.time(), original)
     database.prepare()
     for _ in range(TRIES):
         try:

@@ -27,13 +27,17 @@ class Rows:
     children: Mapping[str, Sequence[Row]]
 
 
-def rows_of(document: Json, recorded_at: float) -> Rows:
-    """Everything that is stored of one run. Raises UserError where the document cannot be: no number of ours, or no date."""
+def rows_of(document: Json, recorded_at: float, original: Json | None = None) -> Rows:
+    """Everything that is stored of one run. Raises UserError where the document cannot be: no number of ours, or no date.
+
+    ``original``: the document as it was read, without the keys that a newer version gives a default; what is kept and told by its digest.
+    """
+    original = document if original is None else original
     try:
-        identity = digest(document)
+        identity = digest(original)
     except ValueError as error:
         raise UserError(f"result {document.get('run_id')} holds a figure that is no number: {error}") from error
-    whole = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+    whole = json.dumps(original, sort_keys=True, separators=(",", ":")).encode()
     tree = document.get("tree", {})
     fingerprint = document["fingerprint"]
     run = {

@@ -124,6 +124,16 @@ def test_record_takes_what_it_can_and_names_the_rest(file: Path, tmp_path: Path,
     assert "1 recorded, 0 known already, 2 could not be read" in error
 
 
+def test_a_result_of_an_older_version_is_kept_as_it_is(file: Path, tmp_path: Path, capsys: Output) -> None:
+    older = document(0)
+    for one in comparisons(older):
+        del one["mde_percent"], one["units"]
+    (tmp_path / "old.json").write_text(json.dumps(older))
+    assert main(["history", "record", "old.json", "old.json"]) == 0
+    assert "1 recorded, 1 known already" in capsys.readouterr().err
+    assert json.loads(said(capsys, "export")) == older
+
+
 @pytest.fixture
 def planted(file: Path) -> Path:
     """A history of two hundred nights, three changes in them."""
@@ -213,6 +223,8 @@ def test_a_run_records_itself(tmp_path: Path, file: Path, capsys: Output) -> Non
     assert "history: recorded as 2024-05-06-abc" in capsys.readouterr().err
     found = read_run(Database(find_place(str(file))), "latest")
     assert found == json.loads((tmp_path / "run" / "result.json").read_text())
+    assert main(["history", "record", str(tmp_path / "run")]) == 0
+    assert "0 recorded, 1 known already" in capsys.readouterr().err
 
 
 def test_no_history_records_nothing(tmp_path: Path, file: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_locked_one_is_named_and_works_again(file: Path) -> None:
 def test_what_is_no_database_is_left_alone(file: Path) -> None:
     file.write_text("my shopping list, which is longer than a page header\n" * 100)
     before = file.read_bytes()
-    with refused(file, "no history database", "mv ", HINT):
+    with refused(file, "no history database", "-wal and -shm", HINT):
         record(opened(file), document(0))
     with refused(file, "no history database"):
         list_runs(opened(file), Filter())
@@ -82,7 +82,7 @@ def test_a_damaged_one_is_named_and_left_alone(file: Path) -> None:
     for start in range(page, len(data), page):  # all pages but the first: its header is well
         data[start : start + 64] = b"\xa5" * 64
     file.write_bytes(bytes(data))
-    with refused(file, "is damaged", "mv ", HINT):
+    with refused(file, "is damaged", "-wal and -shm", HINT):
         list_runs(opened(file), Filter())
     with refused(file, "is damaged"):
         record(opened(file), document(4))
