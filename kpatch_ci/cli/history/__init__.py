@@ -16,6 +16,8 @@ VERBS = {
     "export": "Runs as JSON lines, comparisons or samples as CSV.",
     "record": "Put results that are on disk into the history.",
 }
+MODULES = {"list": "listing"}
+"""Where a module is not called as its verb: a module ``list`` would be what ``list`` means in this package."""
 
 
 class _Verbs(click.Group):
@@ -29,7 +31,7 @@ class _Verbs(click.Group):
         """Import one verb's module."""
         if cmd_name not in VERBS:
             return None
-        command = importlib.import_module(f"{__name__}.{cmd_name}").command
+        command = importlib.import_module(f"{__name__}.{MODULES.get(cmd_name, cmd_name)}").command
         if not isinstance(command, click.Command):
             raise TypeError(f"{cmd_name}.command is no click command")
         return command

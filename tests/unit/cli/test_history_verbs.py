@@ -200,6 +200,7 @@ def test_help_teaches(verb: str, capsys: Output) -> None:
     text = said(capsys, verb, "--help")
     assert len(text.splitlines()) > 8
     assert "--history" in text
+    assert all(f"\n  {name} " in said(capsys, "--help") for name in VERBS)  # once its verbs are imported, too
 
 
 def test_help_does_not_load_the_database() -> None:
