@@ -55,5 +55,7 @@ def database_errors(place: Place) -> Iterator[None]:
         yield
     except exc.IntegrityError:
         raise
+    except OverflowError as error:  # SQLite's driver, of a number beyond 64 bits
+        raise UserError(f"a value does not fit into the history: {error}", where=place.shown) from error
     except (exc.SQLAlchemyError, sqlite3.Error) as error:
         raise explained(error, place) from error
