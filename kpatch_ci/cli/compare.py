@@ -9,6 +9,7 @@ import click
 
 from kpatch_ci.cli.output import print_json, shows_everything, verbosity
 from kpatch_ci.cli.results import result_file
+from kpatch_ci.model.errors import UserError
 from kpatch_ci.report.diff import DocumentDiff, compare_documents, diff_json, diff_text, input_text
 from kpatch_ci.report.document import load_document
 

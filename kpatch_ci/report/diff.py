@@ -128,6 +128,13 @@ def compare_documents(a: Document, b: Document) -> DocumentDiff:
     return DocumentDiff(inputs, rows, _differences(_statuses(a), _statuses(b)))
 
 
+def _only_in_one(difference: InputDifference, a: Document, b: Document) -> bool:
+    """Whether it is of an architecture or a workload that the other run has not got at all."""
+    group, _, rest = difference.key.partition(".")
+    name = rest.partition(".")[0]
+    return group in GROUPS and any(name not in (d.fingerprint.get(group) or {}) for d in (a, b))
+
+
 def diff_json(diff: DocumentDiff, *, refused: bool = False) -> dict[str, Any]:
     """For programs. Where it is ``refused`` there are no rows: nobody shall take their figures for comparable."""
     return {

@@ -17,12 +17,12 @@ import numpy as np
 from scipy.stats import t as student
 
 from kpatch_ci.model.history import Change, Limit, Line, Night, Standing
-from kpatch_ci.stats import signflip
+from kpatch_ci.stats import signedrank
 from kpatch_ci.stats.attribution import causes
 
 METHOD = "exact: same seeds, night against night"
 ALPHA = 0.05
-"""Of the sign-flip test over six boots and more: six that go one way pass it."""
+"""Of the signed-rank test over six boots and more: six that go one way pass it."""
 ALPHA_FEW = 0.01
 """Of Student's t over fewer, which takes their effects for normal."""
 USUAL_FROM = 8
@@ -50,14 +50,14 @@ class _Step:
 
     @property
     def exact(self) -> bool:
-        """Whether there are enough effects for the sign-flip test."""
-        return signflip.smallest_p(len(self.effects)) < ALPHA
+        """Whether there are enough effects for the signed-rank test."""
+        return signedrank.smallest_p(len(self.effects)) < ALPHA
 
     @property
     def p(self) -> float | None:
         """That other seeds would not show it; None where there is one effect alone."""
         if self.exact:
-            return signflip.p_value(np.array(self.effects))
+            return signedrank.p_value(np.array(self.effects))
         if len(self.effects) < 2:
             return None
         spread = float(np.std(self.effects, ddof=1))
