@@ -40,5 +40,22 @@ def concatenate(parts: list[Path], into: Path) -> None:
     """Join archives: the kernel unpacks one after the other. Each is padded to whole blocks."""
     with into.open("wb") as out:
         for part in parts:
-            data = part.read_bytes()
-            out.write(data + bytes(-len(data) % BLOCK))
+            out.write(whole_blocks(part.read_bytes()))
+
+
+def whole_blocks(archive: bytes) -> bytes:
+    """``archive`` with zeros up to a whole block."""
+    return archive + bytes(-len(archive) % BLOCK)
+
+
+def one_file(name: str, content: bytes) -> bytes:
+    """An archive of one regular file, in the format that the kernel reads (Documentation/driver-api/early-userspace/buffer-format.rst)."""
+    entries = _entry(name, 0o100444, content) + _entry("TRAILER!!!", 0, b"")
+    return whole_blocks(entries)
+
+
+def _entry(name: str, mode: int, content: bytes) -> bytes:
+    # inode, mode, uid, gid, links, time, size, device and special device (major and minor each), length of the name, checksum
+    fields = (1, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name) + 1, 0)
+    head = b"070701" + b"".join(b"%08X" % field for field in fields) + name.encode() + b"\0"
+    return head + bytes(-len(head) % 4) + content + bytes(-len(content) % 4)

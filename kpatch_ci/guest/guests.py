@@ -28,7 +28,7 @@ from kpatch_ci.model.status import Status
 from kpatch_ci.process import tail
 from kpatch_ci.store.artifacts import ArtifactStore
 
-STAGE_VERSION = 2
+STAGE_VERSION = 3
 CLOCK_TRIES = 3
 BAD_CLOCK = "the guest could not measure its clock's rate"
 
@@ -217,7 +217,7 @@ class Guests:
         return self.boot(build, image, machine, boot.boot_seed, logs).snapshot
 
     def _reproduce(self, files: GuestFiles, machine: Machine, boot_seed: int) -> str:
-        """A command that boots the same guest by hand, its console on the terminal."""
+        """A command that boots the same kernel and image by hand, its console on the terminal, but not the seed's length of initramfs."""
         argv = qemu.plain_argv(machine, boot_seed, dtb=files.dtb is not None)
         mounts = [*files.mounts(), (files.job, f"{qemu.WORK}/{qemu.JOB_FILE}")]
         return shlex.join(self.tools.argv(argv, mounts=mounts, devices=devices(machine)))

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kpatch_ci.debian.toolroot import ToolRoot
@@ -16,6 +16,7 @@ from kpatch_ci.guest import qemu
 from kpatch_ci.guest.files import GuestFiles
 from kpatch_ci.guest.kvm import DEVICE
 from kpatch_ci.guest.qmp import save_when_paused, uses_kvm
+from kpatch_ci.guest.stretch import stretched
 from kpatch_ci.guest.terminal import restored_terminal
 from kpatch_ci.guest.watch import Watch, attend, until_ready
 from kpatch_ci.model.errors import InfrastructureError, UserError
@@ -88,7 +89,7 @@ class Runner:
         write_job(work, "")
         ours, theirs = socket.socketpair()
         argv = qemu.boot_argv(machine, seed, dtb=files.dtb is not None, qmp_fd=theirs.fileno())
-        command = self.sandboxed(argv, files.mounts(), work)
+        command = self.sandboxed(argv, _mounts(files, seed, work), work)
         watch = self._watch(work, timeout)
         uri = f"file:{qemu.WORK}/{qemu.SNAPSHOT_FILE}"
         with (
@@ -116,7 +117,7 @@ class Runner:
         """Resume a snapshot with a job, and wait for its end. Raises InfrastructureError where QEMU does not run."""
         write_job(work, job)
         argv = qemu.resume_argv(machine, seed, dtb=files.dtb is not None)
-        command = self.sandboxed(argv, [*files.mounts(), (snapshot, qemu.SNAPSHOT)], work)
+        command = self.sandboxed(argv, [*_mounts(files, seed, work), (snapshot, qemu.SNAPSHOT)], work)
         with (work / QEMU_LOG).open("wb") as log, Process(command, stdout=log) as process:
             lost = attend(process, self._watch(work, timeout, quiet=True))
             ended = Ended(lost, process.poll(), process.seconds)
@@ -144,7 +145,7 @@ class Runner:
         write_job(work, job)
         ours, theirs = socket.socketpair()
         argv = qemu.fresh_argv(machine, seed, dtb=files.dtb is not None, qmp_fd=theirs.fileno())
-        command = self.sandboxed(argv, files.mounts(), work, exact=False, devices=devices(machine))
+        command = self.sandboxed(argv, _mounts(files, seed, work), work, exact=False, devices=devices(machine))
         watch = self._watch(work, boot_timeout)
         with (
             ours,
@@ -168,10 +169,15 @@ class Runner:
         """Boot with the console on the terminal. Returns QEMU's exit status."""
         write_job(work, job)
         argv = qemu.plain_argv(machine, seed, dtb=files.dtb is not None, real_time=True)
-        command = self.sandboxed(argv, files.mounts(), work, exact=False, devices=devices(machine))
+        command = self.sandboxed(argv, _mounts(files, seed, work), work, exact=False, devices=devices(machine))
         with restored_terminal(), Process(command, stdin=sys.stdin.buffer, stdout=sys.stdout.buffer) as process:
             code = process.wait()
         return 1 if code is None else code
+
+
+def _mounts(files: GuestFiles, seed: int, work: Path) -> list[tuple[Path, str]]:
+    """The guest's files, its initramfs as long as the boot seed has it."""
+    return replace(files, initrd=stretched(files.initrd, seed, work)).mounts()
 
 
 def devices(machine: Machine) -> list[Path]:
