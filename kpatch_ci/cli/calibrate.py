@@ -16,7 +16,7 @@ from kpatch_ci.cli.options import command_line, output_directory, progress, sele
 from kpatch_ci.cli.output import print_json, say
 from kpatch_ci.cli.verify_determinism import narrowed
 from kpatch_ci.model.workload import Seed
-from kpatch_ci.pipeline.calibrate import calibration_series, measure
+from kpatch_ci.pipeline.calibrate import LEVELS, calibration_series, measure
 from kpatch_ci.pipeline.session import open_session
 from kpatch_ci.pipeline.trust import judge
 from kpatch_ci.store.atomic import write_text
@@ -37,9 +37,19 @@ FILE = "calibration.json"
 @click.option(
     "--trials", type=click.IntRange(1, 100_000), default=TRIALS, show_default=True, help="Trials of each kind."
 )
+@click.option(
+    "--level",
+    "levels",
+    type=click.FloatRange(0.1, 50),
+    multiple=True,
+    metavar="PERCENT",
+    help="A slow-down to measure instead of 0.5, 1, 2 and 5. Repeatable.",
+)
 @click.option("--output", type=click.Path(path_type=Path), help="Directory for calibration.json [results/<run-id>].")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout: that of calibration.json.")
-def command(*, pool: int, trials: int, output: Path | None, as_json: bool, **options: Any) -> int:
+def command(
+    *, pool: int, trials: int, levels: tuple[float, ...], output: Path | None, as_json: bool, **options: Any
+) -> int:
     """How far verdicts can be trusted: false positives, noise and power, measured on kernels whose difference is known.
 
     A is the baseline, A' differs from it in addresses only, and a third kernel does extra work in each wakeup: as much as makes
@@ -62,7 +72,7 @@ def command(*, pool: int, trials: int, output: Path | None, as_json: bool, **opt
     run_id, directory = output_directory(output)
     session = open_session(config, jobs=options["jobs"], logs=directory / "logs", say=say)
     began = time.monotonic()
-    pools = measure(session, series, lambda: progress(stderr_console()), config.seeds)
+    pools = measure(session, series, lambda: progress(stderr_console()), config.seeds, sorted(set(levels)) or LEVELS)
     measured = time.monotonic()
     found = [judge(one, config, seeds, trials) for one in pools]
     took = {"measured": round(measured - began, 1), "drawn": round(time.monotonic() - measured, 1)}

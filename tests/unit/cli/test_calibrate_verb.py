@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -144,8 +144,11 @@ def calibrate(
     plain = replace(config, workloads=(PLAN,))
 
     def run(found: Pools, *arguments: str) -> Result:
-        def made(_: Session, __: object, ___: object, seeds: object) -> tuple[Pools, ...]:
-            assert len(seeds) == 40 if "--pool" not in arguments else True  # type: ignore[arg-type]
+        def made(
+            _: Session, __: object, ___: object, seeds: Sequence[Seed], levels: Sequence[float]
+        ) -> tuple[Pools, ...]:
+            assert seeds == tuple(Seed(boot, 1) for boot in range(1, 41))
+            assert list(levels) == ([1.0, 3.5] if "--level" in arguments else [0.5, 1.0, 2.0, 5.0])
             return (found,)
 
         monkeypatch.setattr(verb, "narrowed", lambda *_, **__: plain)
@@ -183,7 +186,7 @@ def test_a_target_that_is_missed_is_exit_code_1_and_named(calibrate: Callable[..
 
 
 def test_an_effect_of_layout_is_said(calibrate: Callable[..., Result]) -> None:
-    code, out = calibrate(pools(40, layout=3), "--json")
+    code, out = calibrate(pools(40, layout=3), "--json", "--level", "3.5", "--level", "1")
     assert code == 1
     (machine,) = out["machines"]
     assert machine["layout_effect"][0]["verdict"] == "regressed"

@@ -22,7 +22,8 @@ from kpatch_ci.pipeline.stages import Stages, build_name, image_name
 from tests.fakes.results import boot, build
 
 CASE = Case(
-    (("groups", 1),), (("timeout_s", 9), ("mode", "process"), ("transport", "pipe"), ("loops", 1), ("datasize", 9))
+    (("groups", 1),),
+    (("timeout_s", 9), ("mode", "process"), ("transport", "pipe"), ("loops", 1), ("iterations", 1), ("datasize", 9)),
 )
 PLANS = tuple(WorkloadPlan(name, "hackbench", (CASE,), 1.0) for name in ("hackbench", "hackbench-long"))
 MACHINE = Machine("m", "d", "x86_64", "q35", "qemu64", 256, (Cluster("p", (0, 1)),), 0)
