@@ -44,6 +44,7 @@ VERBS: dict[str, Verb] = {
     "watch": Verb("kpatch_ci.cli.watch", "Test a working tree again whenever its files change."),
     "check": Verb("kpatch_ci.cli.check", "Read patches and say whether and how they apply."),
     "port": Verb("kpatch_ci.cli.port", "Write what was resolved for a tree as a port of a series."),
+    "bisect": Verb("kpatch_ci.cli.bisect", "Find the commit, or the patch of a series, that did it."),
     "build": Verb("kpatch_ci.cli.build", "Build baseline and patched kernels."),
     "boot": Verb("kpatch_ci.cli.boot", "Boot a guest; --shell for a prompt in it."),
     "bench": Verb("kpatch_ci.cli.bench", "Measure one kernel, without a comparison."),

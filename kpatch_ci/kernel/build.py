@@ -86,7 +86,7 @@ class Builder:
     def find(self, request: BuildRequest) -> BuildResult | None:
         """The build, when it was made before."""
         artifact = self.store.get(KIND, request.key(self.tools))
-        return _result(request, artifact, cached=True) if artifact else None
+        return passed(request, artifact, cached=True) if artifact else None
 
     def build(self, request: BuildRequest, logs: Path) -> BuildResult:
         """Build, or reuse. A kernel that does not build is a result; raises InfrastructureError where the machine fails."""
@@ -111,7 +111,7 @@ class Builder:
             artifact = None
             if not failed:
                 try:
-                    artifact = self._keep(request, key, out, time.monotonic() - started)
+                    artifact = self._keep(request, out, time.monotonic() - started)
                 except OddOutput as odd:
                     failed = Failure(str(odd), "")
             drop_external(out)
@@ -120,8 +120,8 @@ class Builder:
             require_space(self.cache)
             assert failed  # noqa: S101
             seconds = time.monotonic() - started
-            return _failed(request, key, failed, seconds=seconds, log=log, reproduce=self.reproduce(request))
-        return _result(request, artifact, cached=False)
+            return failed_build(request, key, failed, seconds=seconds, log=log, reproduce=self.reproduce(request))
+        return passed(request, artifact, cached=False)
 
     def make(self, arch: Arch) -> Make:
         """Make as this builder runs it."""
@@ -177,31 +177,41 @@ class Builder:
             shutil.rmtree(out, ignore_errors=True)
             shutil.rmtree(logs_of(out), ignore_errors=True)
 
-    def _keep(self, request: BuildRequest, key: str, out: Path, seconds: float) -> Artifact:
-        text = all_logs(out)
+    def _keep(self, request: BuildRequest, out: Path, seconds: float) -> Artifact:
         changed = changed_paths(request.tree, request.tree_id) if _is_patched(request) else ()
         objects = self._output(request.baseline()) if _is_patched(request) else None
+        against = {
+            "compiled": compiled(out, changed, SRC),
+            "differing": differing_objects(out, objects) if objects and objects.is_dir() else None,
+        }
+        more = {"seconds": round(seconds, 2), **against}
+        return self.keep_as(KIND, request, out, text=all_logs(out), more=more)
+
+    def keep_as(self, kind: str, request: BuildRequest, out: Path, *, text: str, more: Mapping[str, Any]) -> Artifact:
+        """Keep what was built in ``out``. ``text`` is what make said; ``more`` says how long it took and how it stands to others.
+
+        Raises OddOutput for outputs that are no regular files.
+        """
 
         def fill(place: Path) -> Mapping[str, Any]:
             modules = take(out, request.arch, place)
             modules += [name for module in request.external for name in copy_external(module, out, place / "modules")]
             (place / KEPT_LOG).write_text(text)
             return {
-                "seconds": round(seconds, 2),
                 "objects": objects_compiled(text),
                 "release": read_small(out, "include/config/kernel.release").strip(),
-                "compiled": compiled(out, changed, SRC),
-                "differing": differing_objects(out, objects) if objects and objects.is_dir() else None,
                 "warnings": [[d.path, d.line, d.severity, d.text, d.option] for d in warnings(text)],
                 "modules": modules,
                 "tree_id": request.tree_id,
                 "reproduce": self.reproduce(request),
+                **more,
             }
 
-        return self.store.put(KIND, key, fill)
+        return self.store.put(kind, request.key(self.tools), fill)
 
 
-def _result(request: BuildRequest, artifact: Artifact, *, cached: bool) -> BuildResult:
+def passed(request: BuildRequest, artifact: Artifact, *, cached: bool) -> BuildResult:
+    """The result of a build whose outputs were kept."""
     meta = artifact.meta
     return BuildResult(
         status=Status.PASSED,
@@ -229,9 +239,10 @@ def _sections(kept: Mapping[str, Sequence[str]] | None) -> Mapping[str, tuple[st
     return None if kept is None else {name: tuple(found) for name, found in kept.items()}
 
 
-def _failed(
+def failed_build(
     request: BuildRequest, key: str, failure: Failure, *, seconds: float, log: Path, reproduce: str
 ) -> BuildResult:
+    """The result of a build that did not pass."""
     text = log.read_text(errors="replace") if log.exists() else ""
     return BuildResult(
         status=Status.FAILED,

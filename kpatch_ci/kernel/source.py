@@ -47,6 +47,11 @@ def split_ref(spec: str) -> tuple[str, str]:
     return (place, ref) if at and place and ":" not in ref else (spec, "")
 
 
+def is_remote(spec: str) -> bool:
+    """Whether a tree is named by a URL."""
+    return bool(_REMOTE.match(spec))
+
+
 class TreeCache:
     """Kernel trees below ``<cache>/trees``, by what they were asked as."""
 
