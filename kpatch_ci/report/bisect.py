@@ -86,7 +86,7 @@ def _outcome(found: Bisection) -> Iterator[str]:
     shown = found.files[:MAX_FILES]
     more = f" and {len(found.files) - MAX_FILES} more" if len(found.files) > MAX_FILES else ""
     yield from folded(f"{len(found.files)} file(s): {', '.join(shown)}{more}", WIDTH, "  ", "    ")
-    yield from ["", f"  {one_line(first.fixes)}", ""]
+    yield from ["", *(() if found.patch else (f"  {one_line(first.fixes)}", ""))]
     for proof in found.proofs:
         yield from folded(proof_line(proof), WIDTH, "  ", "    ")
     yield ""
