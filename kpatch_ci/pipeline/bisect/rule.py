@@ -75,7 +75,9 @@ def spread(values: Sequence[float]) -> float:
 
 
 def boots_needed(effect: float, sd: float, known: int, most: int) -> int:
-    """Boots with which the first look at a commit like one of the ends decides it with probability DECIDED; ``most`` at most.
+    """Boots with which the first look at a commit like one of the ends decides it with probability DECIDED.
+
+    Where not even ``most`` would, half of those: luck may decide at them, and all of them are the second look.
 
     ``effect`` and ``sd`` are log ratios: the ends' difference, and the paired effects' spread over ``known`` boots. The spread
     is taken at its upper 90 % bound (chi-square), for a few boots may have looked more alike than they are.
@@ -87,7 +89,7 @@ def boots_needed(effect: float, sd: float, known: int, most: int) -> int:
         half_width = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) + float(stats.norm.ppf(DECIDED))
         if half_width * sd / math.sqrt(count) <= room:
             return count
-    return most
+    return max(FEWEST, most // 2)
 
 
 def detectable_percent(sd: float, boots: int) -> float | None:

@@ -66,7 +66,7 @@ def test_a_smaller_effect_takes_more_boots_and_no_spread_the_fewest() -> None:
     assert counts == sorted(counts)
     assert counts[0] < counts[-1]
     assert rule.boots_needed(0.01, 0.0, 6, 48) == rule.FEWEST
-    assert rule.boots_needed(0.001, 0.5, 6, 48) == 48
+    assert rule.boots_needed(0.001, 0.5, 6, 48) == 24, "half of the most"
 
 
 def test_boots_needed_leave_room_for_the_interval() -> None:
