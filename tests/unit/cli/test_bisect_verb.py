@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``kpatch-ci bisect``, whole: real git, real notes and reports, but a bench of numbers (tests/fakes/bisect.py)."""
+"""``kpatch-ci bisect``, whole: real git, real notes and reports, but a bench of numbers (tests/fakes/kernels.py)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kpatch_ci.kernel.source import TreeCache
 from kpatch_ci.pipeline.session import Session
 from kpatch_ci.report.bisect import WIDTH, from_plain
 from kpatch_ci.store.artifacts import ArtifactStore
-from tests.fakes.bisect import Killed, World, fake_bench, line, make_repo
+from tests.fakes.kernels import Killed, World, fake_bench, line, make_repo
 
 HACKBENCH = ("--workload", "hackbench", "--case", "groups=8", "--arch", "x86_64")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Bisections of real git histories, the kernels of which are numbers (tests/fakes/bisect.py)."""
+"""Bisections of real git histories, the kernels of which are numbers (tests/fakes/kernels.py)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kpatch_ci.model.workload import Case, Metric, WorkloadPlan
 from kpatch_ci.pipeline.bisect.bench import Question
 from kpatch_ci.pipeline.bisect.drive import Job, bisect
 from kpatch_ci.pipeline.bisect.memory import Memory
-from tests.fakes.bisect import FakeBench, History, Killed, World, line, make_repo
+from tests.fakes.kernels import FakeBench, History, Killed, World, line, make_repo
 
 MACHINE = load_machine(Path(__file__).resolve().parents[3] / "qemu" / "x86_64-8.yaml")
 PLAN = WorkloadPlan("hackbench", "hackbench", (Case((("groups", 8),)),), 1.0)

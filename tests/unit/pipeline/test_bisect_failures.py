@@ -10,7 +10,7 @@ import pytest
 
 from kpatch_ci.model.bisect import Ending, Find, How
 from kpatch_ci.pipeline.bisect.bench import Question
-from tests.fakes.bisect import World, line
+from tests.fakes.kernels import World, line
 from tests.unit.pipeline.test_bisect import MACHINE, PLAN, QUESTION, Lab, found
 
 HISTORY = line(9)
