@@ -96,7 +96,7 @@ def read_range(place: Path, good: str, bad: str, options: Sequence[str] = ()) ->
 
 def _open(place: Path) -> git.Repo:
     try:
-        repo = git.Repo(place.expanduser(), search_parent_directories=True)
+        repo = git.Repo(place.expanduser())
     except (git.InvalidGitRepositoryError, git.NoSuchPathError) as error:
         raise UserError(
             f"{place} is no git repository on this machine", where="--tree", expected="a clone that has both ends"

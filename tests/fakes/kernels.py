@@ -15,7 +15,7 @@ import git
 
 from kpatch_ci.model.bisect import Commit, Find, Spent
 from kpatch_ci.model.boot import BootResult
-from kpatch_ci.model.build import BuildResult
+from kpatch_ci.model.build import BuildResult, ConfigMiss
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import Replicate, Seed
@@ -76,6 +76,8 @@ class World:
     common: float = 0.05
     """Of what a seed does to every kernel alike."""
     broken: Callable[[str], bool] = lambda _: False
+    unconfigurable: Callable[[str], bool] = lambda _: False
+    """A symbol that is asked for is not there."""
     unbootable: Callable[[str], bool] = lambda _: False
     failing: Callable[[str, int], str] = lambda _, __: ""
     """(subject, boot seed) -> why the run failed; empty: it did not."""
@@ -103,7 +105,8 @@ class FakeBench:
 
     def build(self, commit: Commit) -> BuildResult:
         self.world.call(f"build {commit.subject}")
-        fine = not self.world.broken(commit.subject)
+        missing = self.world.unconfigurable(commit.subject)
+        fine = not missing and not self.world.broken(commit.subject)
         kernel = digest(self.world.kernel(commit.subject)) if fine else ""
         made = BuildResult(
             Status.PASSED if fine else Status.FAILED,
@@ -115,6 +118,7 @@ class FakeBench:
             1,
             cached=False,
             kernel_digest=kernel,
+            misses=(ConfigMiss("X", "y", "n", "no such symbol", "base.config:1"),) if missing else (),
             reason="" if fine else "make failed with exit status 2",
         )
         if not fine or self.question.find is not Find.SYMBOL:

@@ -251,7 +251,7 @@ _LOOKS: dict[Find, Callable[[BootResult, Question], str]] = {Find.BOOT: _not_boo
 def by_build(build: BuildResult, find: Find) -> Verdict | None:
     """The class that a build alone gives; None where there is a kernel to look at."""
     whole = build.status is Status.PASSED
-    if find is Find.BUILD:
+    if find is Find.BUILD and not build.misses:  # a symbol that is not there yet is no compiler's complaint
         cls = Class.GOOD if whole else Class.BAD
         return cls, How.TRIED, "builds" if whole else build.reason, None, Tally(int(not whole), 1, build.reason)
     return None if whole else (Class.SKIP, How.NOT_BUILT, build.reason, None, None)
@@ -261,6 +261,8 @@ def ends_by_build(good: BuildResult, bad: BuildResult) -> Ends:
     """Of a search for what broke the build."""
     if good.status is not Status.PASSED:
         return Ends(False, f"good does not build either: {good.reason}", ending=Ending.UNUSABLE)
+    if bad.misses:
+        return Ends(False, f"bad cannot be configured: {bad.reason}", ending=Ending.UNUSABLE)
     if bad.status is Status.PASSED:
         return Ends(False, "bad builds", good.kernel_digest, bad.kernel_digest, Ending.NO_DIFFERENCE)
     return replace(Ends(True, f"bad does not build: {bad.reason}"), good_kernel=good.kernel_digest, tally=Tally(1, 1))

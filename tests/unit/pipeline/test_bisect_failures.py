@@ -81,6 +81,17 @@ def test_words_on_the_console_are_found(lab: Lab) -> None:
     assert found(result) == "c3"
 
 
+def test_a_kernel_that_cannot_be_configured_is_no_broken_build(lab: Lab) -> None:
+    """A symbol that the configuration asks for came only with c5."""
+    world = World(broken=lambda n: since(7, n), unconfigurable=lambda n: not since(5, n) and n != "c0")
+    result = lab.run(world, "c0", "c9", question=Question(Find.BUILD, MACHINE))
+    assert found(result) == "c7"
+    missing = World(broken=lambda n: since(7, n), unconfigurable=lambda n: n == "c9")
+    result = lab.run(missing, "c0", "c9", question=Question(Find.BUILD, MACHINE), state="b")
+    assert result.ending is Ending.UNUSABLE
+    assert "bad cannot be configured" in result.why
+
+
 def test_a_failure_that_good_has_too_or_bad_has_not_is_said(lab: Lab) -> None:
     always = World(unbootable=lambda _: True)
     result = lab.run(always, "c0", "c9", question=Question(Find.BOOT, MACHINE))
