@@ -18,6 +18,7 @@ SCHEMA = "kpatch-ci/bisect/1"
 WIDTH = 72
 JSON, TEXT, LOG = "bisect.json", "bisect.txt", "bisect.log"
 MAX_FILES = 12
+_GLUE = "\u00b6%"
 _FORM = TypeAdapter(Bisection)
 _HEAD = f"{'#':>3} {'commit':12} {'class':5} {'how':16} {'chg %':>8} {'interval %':>17} {'n':>3}"
 
@@ -60,35 +61,41 @@ def to_text(found: Bisection) -> str:
         *_outcome(found),
         *_steps(found),
         *_certainty(found),
-        *(line for note in found.notes for line in folded(f"note: {note}", WIDTH, "", "      ")),
+        *(line for note in found.notes for line in _fold(f"note: {note}", "", "      ")),
         *_cost(found),
     ]
     return "\n".join(plain_ascii(line).rstrip() for line in lines) + "\n"
 
 
+def _fold(text: str, indent: str = "", hanging: str | None = None) -> list[str]:
+    """A paragraph in which no percent sign is torn from its number."""
+    return [line.replace(_GLUE, " %") for line in folded(text.replace(" %", _GLUE), WIDTH, indent, hanging)]
+
+
 def _pair(name: str, text: str) -> list[str]:
-    return folded(text, WIDTH, f"{name:<6}", " " * 6)
+    return _fold(text, f"{name:<6}", " " * 6)
 
 
 def _outcome(found: Bisection) -> Iterator[str]:
     if found.first_bad is None or found.ending is not Ending.FOUND:
-        yield from folded(f"Not narrowed down to one commit: {found.why}", WIDTH, "", "  ")
+        yield from _fold(f"Not narrowed down to one commit: {found.why}", "", "  ")
         for commit in found.candidates:
-            yield from folded(f"{commit.short} {commit.subject}", WIDTH, "  ", " " * 15)
+            yield from _fold(f"{commit.short} {commit.subject}", "  ", " " * 15)
         yield ""
     if found.first_bad is None:
         return
     first = found.first_bad
-    which = f"First bad commit (patch {found.patch[0]} of {found.patch[1]})" if found.patch else "First bad commit"
-    yield from [which, f"  {first.hash}"]
-    yield from folded(f"{first.author} <{first.email}>, {first.date}", WIDTH, "  ", "  ")
-    yield from folded(first.subject, WIDTH, "      ", "      ")
+    which = f" (patch {found.patch[0]} of {found.patch[1]})" if found.patch else ""
+    held = found.ending is Ending.FOUND
+    yield from [f"{'First bad commit' if held else 'What git answers'}{which}", f"  {first.hash}"]
+    yield from _fold(f"{first.author} <{first.email}>, {first.date}", "  ", "  ")
+    yield from _fold(first.subject, "      ", "      ")
     shown = found.files[:MAX_FILES]
     more = f" and {len(found.files) - MAX_FILES} more" if len(found.files) > MAX_FILES else ""
-    yield from folded(f"{len(found.files)} file(s): {', '.join(shown)}{more}", WIDTH, "  ", "    ")
-    yield from ["", *(() if found.patch else (f"  {one_line(first.fixes)}", ""))]
+    yield from _fold(f"{len(found.files)} file(s): {', '.join(shown)}{more}", "  ", "    ")
+    yield from ["", *(() if found.patch or not held else (f"  {one_line(first.fixes)}", ""))]
     for proof in found.proofs:
-        yield from folded(proof_line(proof), WIDTH, "  ", "    ")
+        yield from _fold(proof_line(proof), "  ", "    ")
     yield ""
 
 
@@ -119,7 +126,9 @@ def _steps(found: Bisection) -> Iterator[str]:
     odd = (How.UNDECIDED, How.NOT_BUILT, How.NOT_BOOTED, How.NOT_RUN, How.TRIED)
     for number, step in enumerate(found.steps, 1):
         if step.how in odd:
-            yield from folded(f"step {number}: {step.why}", WIDTH, "  ", "    ")
+            yield from _fold(f"step {number}: {step.why}", "  ", "    ")
+    if any(step.how in odd for step in found.steps):
+        yield ""
 
 
 def step_line(number: int, step: Step) -> str:
@@ -141,8 +150,8 @@ def certainty(found: Bisection) -> str:
     parts = []
     if found.error is not None and found.ends is not None and found.ends.half_percent is not None:
         parts.append(
-            f"Each of the {measured} measured step(s) has the wrong class with a probability of at most {found.error:.1%}, "
-            f"all of them together {min(1.0, measured * found.error):.1%}: its interval lies entirely on one side of "
+            f"Each of the {measured} measured step(s) has the wrong class with a probability of at most {100 * found.error:.1f} %, "
+            f"all of them together {100 * min(1.0, measured * found.error):.1f} %: its interval lies entirely on one side of "
             f"{found.ends.half_percent:+.2f} %."
         )
     elif found.ends is not None and found.ends.tally is not None and found.ends.tally.of > 1:
@@ -155,16 +164,15 @@ def certainty(found: Bisection) -> str:
 def _certainty(found: Bisection) -> Iterator[str]:
     text = certainty(found)
     if text:
-        yield from [*folded(text, WIDTH), ""]
+        yield from [*_fold(text), ""]
 
 
 def _cost(found: Bisection) -> Iterator[str]:
     spent = found.spent
     before = f", after {spent.resumed} step(s) of an earlier one" if spent.resumed else ""
-    yield from folded(
+    yield from _fold(
         f"{spent.seconds:.0f} s: {spent.builds} kernels built ({spent.build_seconds:.0f} s), {spent.boots} boots, "
-        f"{spent.replicates} replicates{before}; on {found.machine}",
-        WIDTH,
+        f"{spent.replicates} replicates{before}; on {found.machine}"
     )
     if found.command:
-        yield from folded(found.command, WIDTH, "", "    ")
+        yield from _fold(found.command, "", "    ")
