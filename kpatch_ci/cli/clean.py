@@ -37,6 +37,7 @@ KINDS = {
         ("store/guest-image", "store/guest-files", "guest"), "guests' programs: fetched and packed again"
     ),
     "build": Kind(("store/build",), "kernels: built again"),
+    "bisect": Kind(("store/bisect",), "kernels of bisections: built again"),
     "out": Kind(("out",), "objects of the last builds: the next build of an arm is a cold one"),
     "src": Kind(("src",), "working trees: checked out again"),
     "trees": Kind(("trees",), "kernel sources as git trees: fetched and imported again"),

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kpatch_ci.kernel.build import BuildRequest
+from kpatch_ci.kernel.build import Builder, BuildRequest
 from kpatch_ci.kernel.walk import Walk
 from kpatch_ci.model.bisect import Commit, Find, Spent
 from kpatch_ci.model.boot import BootResult
@@ -28,6 +28,20 @@ RUN_SEED = 1
 
 TIMED_OUT = re.compile(r"was not done after|said nothing for")
 """In the reason of a guest that was ended by the host's clock."""
+
+
+@dataclass
+class _Patient(Stages):
+    """Runs a case under every seed, however many have failed: how often it fails is what is counted."""
+
+    def note_failure(self, key: str) -> None:
+        """Not counted, so never given up."""
+
+
+def new_stages(session: Session, builder: Builder, question: Question) -> Stages:
+    """Stages that know of no failure yet."""
+    kind = Stages if question.find is Find.METRIC else _Patient
+    return kind(session, builder, session.guests())
 
 
 @dataclass
@@ -67,8 +81,7 @@ class RealBench:
         for seed in seeds:
             if self._timed_out(commit, seed):
                 # A busy host looks like a guest that hangs: once more, with nothing beside it, before it is believed.
-                session = self.session
-                self._take(commit, [seed], Stages(session, self.stages.builder, session.guests()))
+                self._take(commit, [seed], new_stages(self.session, self.stages.builder, self.question))
 
     def _take(self, commit: Commit, seeds: Sequence[int], stages: Stages) -> None:
         machine, plan, arm = self.question.machine, self.question.plan, Arm(commit.short)
@@ -152,7 +165,7 @@ def open_bench(session: Session, question: Question, name: str, observer: Observ
     """A bench whose first builds begin with the objects of the session's tree. ``name`` tells its working tree from others'."""
     with Slots(session.jobs) as slots:
         builder = session.builder(slots.path)
-        stages = Stages(session, builder, session.guests())
+        stages = new_stages(session, builder, question)
         baseline = stages.request(question.machine.arch, "baseline", session.tree.tree_id)
         with Walk(builder, baseline, name) as walk:
             yield RealBench(session, question, stages, slots, walk, observer)

@@ -99,7 +99,7 @@ def make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Make]:
             question: Question = QUESTION, lost: dict[int, list[str]] | None = None
         ) -> tuple[RealBench, list[str]]:
             stages = FakeStages(asked, lost or {}, session)
-            monkeypatch.setattr(real, "Stages", lambda *_: stages)
+            monkeypatch.setattr(real, "new_stages", lambda *_: stages)
             return RealBench(session, question, cast(Any, stages), slots, cast(Any, FakeWalk()), Silent()), asked
 
         yield bench
@@ -140,3 +140,14 @@ def test_one_that_hangs_again_is_believed_and_a_crash_at_once(make: Make) -> Non
     assert (ran.lost.boot_seed, ran.lost.reason) == (2, HANGS)
     assert asked.count("boot 2") == 2
     assert asked.count("boot 3") == 1
+
+
+def test_a_failure_that_is_counted_is_never_given_up_on() -> None:
+    session = cast(Any, type("S", (), {"guests": lambda _: None})())
+    counting = real.new_stages(session, cast(Any, None), replace(QUESTION, find=Find.CRASH))
+    measuring = real.new_stages(session, cast(Any, None), QUESTION)
+    for stages in (counting, measuring):
+        stages.note_failure("case")
+        stages.note_failure("case")
+    assert counting.failed("case") == 0
+    assert measuring.failed("case") == 2
