@@ -45,6 +45,7 @@ static noinline void think_about_it(void)
 """
 CODE = (".c", ".h", ".S", "Makefile", "Kconfig")
 ELSEWHERE = ("Documentation/", "tools/", "samples/")
+WIDE, WIDE_HEADERS = ("Makefile", "init/Makefile"), ("include/linux/", "arch/x86/include/")
 QUESTION = ("--arch", "x86_64", "--workload", "hackbench", "--case", "groups=8", "--metric", "time")
 
 
@@ -87,6 +88,9 @@ def linux(kpatch_ci: Command, tmp_path_factory: pytest.TempPathFactory) -> Linux
 
 
 def of_kernel_code(patch: Patch) -> bool:
+    """Not those that have everything compiled again, nor the lockdown patches, which are on one of them: a test has no time for it."""
+    if "/lockdown/" in patch.source or any(path in WIDE or path.startswith(WIDE_HEADERS) for path in patch.paths):
+        return False
     return any(path.endswith(CODE) and not path.startswith(ELSEWHERE) for path in patch.paths)
 
 
