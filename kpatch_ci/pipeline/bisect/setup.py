@@ -17,7 +17,7 @@ from kpatch_ci.guest.files import machine_slice
 from kpatch_ci.kernel.gitbisect import GitBisect, Range
 from kpatch_ci.model.bisect import Bisection, Class, Find
 from kpatch_ci.model.digest import digest
-from kpatch_ci.model.errors import UserError
+from kpatch_ci.model.errors import InfrastructureError, UserError
 from kpatch_ci.model.machine import Machine
 from kpatch_ci.model.series import Series
 from kpatch_ci.model.workload import COUNTERS, Metric, WorkloadPlan
@@ -137,7 +137,7 @@ def perform(session: Session, request: Request, observer: Observer, open_bench: 
             bad=git.commit(request.ends.bad),
             commits=request.ends.count,
             tree=session.tree.label,
-            told={git.commit(mark).hash: cls for mark, cls in (request.told or {}).items()},
+            told=_told(git, request.told or {}),
             order=request.order,
             first_parent="--first-parent" in request.options,
             notes=request.notes,
@@ -145,6 +145,18 @@ def perform(session: Session, request: Request, observer: Observer, open_bench: 
         )
         with open_bench(session, request.question, f"bisect-{name[:16]}", observer) as bench:
             return bisect(job, git, bench, memory, say)
+
+
+def _told(git: GitBisect, marks: Mapping[str, Class]) -> dict[str, Class]:
+    """A log's marks by whole hashes. Raises UserError for a commit that is not here."""
+    found = {}
+    for mark, cls in marks.items():
+        try:
+            found[git.commit(mark).hash] = cls
+        except InfrastructureError as error:
+            what = f"the log names a commit {mark[:12]} that is not in this repository"
+            raise UserError(what, where="--replay", expected="a log of a bisection of the same repository") from error
+    return found
 
 
 def log_so_far(session: Session, request: Request) -> str:

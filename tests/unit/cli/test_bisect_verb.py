@@ -143,6 +143,13 @@ def test_a_log_is_replayed(shell: Shell) -> None:
     assert document["first_bad"]["subject"] == "c7"
 
 
+def test_a_log_of_another_repository_is_told(shell: Shell) -> None:
+    Path("other.log").write_text(f"git bisect start\ngit bisect good {'1' * 40}\n")
+    code, _, err = shell.range(World(), "--replay", "other.log")
+    assert code == 2
+    assert "--replay: the log names a commit 111111111111 that is not in this repository" in err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -104,6 +104,13 @@ def test_every_planted_commit_of_a_line_is_found(tmp_path: Path) -> None:
         assert proof.share_percent == pytest.approx(100, abs=10)
 
 
+def test_one_commit_between_the_ends_takes_no_step(tmp_path: Path) -> None:
+    result = Lab(tmp_path, line(1)).run(World(worse_from(line(1), "c1")), "c0", "c1")
+    assert found(result) == "c1"
+    assert result.steps == ()
+    assert result.proofs[0].why == "the good end"
+
+
 def test_every_planted_commit_of_a_merge_is_found(tmp_path: Path) -> None:
     lab = Lab(tmp_path, MERGED)
     for planted in list(MERGED)[1:]:
