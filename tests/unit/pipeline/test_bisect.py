@@ -91,10 +91,10 @@ def found(result: Bisection) -> str:
 
 
 def test_every_planted_commit_of_a_line_is_found(tmp_path: Path) -> None:
-    history = line(9)
+    history = line(6)
     lab = Lab(tmp_path, history)
     for planted in list(history)[1:]:
-        result = lab.run(World(worse_from(history, planted)), "c0", "c9", state=planted)
+        result = lab.run(World(worse_from(history, planted)), "c0", "c6", state=planted)
         assert found(result) == planted
         assert result.files == (f"{planted}.c",)
         assert len(result.steps) <= 4
@@ -148,7 +148,7 @@ def histories(draw: st.DrawFn) -> tuple[History, str, str]:
     return history, bad, planted
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories())
 def test_the_commit_is_right_in_any_history(made: tuple[History, str, str]) -> None:
     history, bad, planted = made
@@ -157,7 +157,7 @@ def test_the_commit_is_right_in_any_history(made: tuple[History, str, str]) -> N
         assert found(lab.run(World(worse_from(history, planted)), "c0", bad)) == planted
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories(), st.sets(st.integers(1, 12), max_size=4))
 def test_skipped_commits_never_make_the_answer_wrong(made: tuple[History, str, str], broken: set[int]) -> None:
     history, bad, planted = made
@@ -297,16 +297,16 @@ def test_an_end_that_does_not_build_is_said(tmp_path: Path) -> None:
 
 
 def test_the_same_command_goes_on_after_a_kill_at_every_call(tmp_path: Path) -> None:
-    history = line(12)
+    history = line(7)
     lab = Lab(tmp_path, history)
     whole = World(worse_from(history, "c5"))
-    expected = lab.run(whole, "c0", "c12", state="whole")
+    expected = lab.run(whole, "c0", "c7", state="whole")
     for at in range(1, len(whole.calls) + 1):
         world = World(worse_from(history, "c5"), kill_at=at)
         with pytest.raises(Killed):
-            lab.run(world, "c0", "c12", state=f"s{at}")
+            lab.run(world, "c0", "c7", state=f"s{at}")
         again = World(worse_from(history, "c5"))
-        result = lab.run(again, "c0", "c12", state=f"s{at}")
+        result = lab.run(again, "c0", "c7", state=f"s{at}")
         assert found(result) == "c5"
         assert [(s.commit, s.cls, s.why) for s in result.steps] == [(s.commit, s.cls, s.why) for s in expected.steps]
         assert result.log == expected.log
