@@ -48,6 +48,10 @@ class StepProgress:
             self.say(f"{node.name}: {summary(value, seconds, known)}")
         self.tick()
 
+    def note(self, text: str) -> None:
+        """Say it."""
+        self.say(text)
+
     def tick(self) -> None:
         """A heartbeat."""
         if time.monotonic() - self._spoke >= HEARTBEAT:

@@ -156,6 +156,9 @@ class _Counted:
         self.replicates += not known and isinstance(value, Replicate)
         self.observer.finished(node, value, seconds, known)
 
+    def note(self, text: str) -> None:
+        self.observer.note(text)
+
     def tick(self) -> None:
         self.observer.tick()
 
