@@ -55,6 +55,9 @@ VERBS: dict[str, Verb] = {
     "compare": Verb("kpatch_ci.cli.compare", "Two results side by side."),
     "report": Verb("kpatch_ci.cli.report", "Show a run's report again."),
     "history": Verb("kpatch_ci.cli.history", "All recorded runs: list, show, compare, trend, changes, export, record."),
+    "nightly": Verb(
+        "kpatch_ci.cli.nightly", "A list of trees and series, each tree at its tip: what changed; site and mail."
+    ),
     "explain": Verb("kpatch_ci.cli.explain", "Why each stage ran or was reused."),
     "clean": Verb("kpatch_ci.cli.clean", "Show what the cache holds; delete what you name."),
     "doctor": Verb("kpatch_ci.cli.doctor", "Say what this machine (or another) has and lacks."),

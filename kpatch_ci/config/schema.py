@@ -9,6 +9,7 @@ import pydantic
 
 from kpatch_ci.model.result import DEFAULT_ORIGIN
 from kpatch_ci.stats.precision import DEFAULT_MOST
+from kpatch_ci.config.nightly_schema import NightlyFile
 from kpatch_ci.store.yamlmodel import Strict
 
 Value = str | int | tuple[str | int, ...]
@@ -132,3 +133,4 @@ class PipelineFile(Strict):
     """Report formats beside the standard ones: kcidb, openmetrics, csv, parquet."""
     origin: str = DEFAULT_ORIGIN
     """What KCIDB calls this CI system: lower-case letters, digits and _."""
+    nightly: NightlyFile | None = None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Kernel trees: a Debian release's source, a git repository with a ref, or a directory; each becomes a git tree.
 
-    debian:6.1            linux-source-6.1 of the Debian suite that has it
+    debian:6.1            linux-source-6.1 of the Debian suite that has it: the newest that was imported
+    debian:6.1=6.1.140-1  that version, where it was imported before a newer one was
     PATH or PATH@REF      a git repository (its HEAD, or REF), or a plain directory
     URL@REF               a remote repository; only REF is fetched
 
@@ -14,6 +15,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -34,6 +36,8 @@ SUITES = {"5.10": "bullseye", "6.1": "bookworm", "6.12": "trixie"}
 """Debian release that carries a kernel version as its own; others are looked for in NEWER."""
 NEWER = ("trixie-backports", "forky", "sid")
 IMPORT_VERSION = 1
+TREE = "tree.json"
+"""Describes the newest version that was imported; each has a file of its own beside it."""
 FETCH_TIMEOUT = 1800
 """Seconds that a fetch from a remote repository may take."""
 _REMOTE = re.compile(r"^(https?|git|ssh|file)://|^[\w.-]+@[\w.-]+:")
@@ -63,7 +67,8 @@ class TreeCache:
     def will_fetch(self, spec: str) -> bool:
         """Whether ``get`` will take a while: a Debian tree that is not here yet, or a remote one."""
         if spec.startswith("debian:"):
-            return _read(self._debian_place(spec.removeprefix("debian:"))) is None
+            version, _, package = spec.removeprefix("debian:").partition("=")
+            return not package and _read(self._debian_place(version) / TREE) is None
         return bool(_REMOTE.match(spec))
 
     def _debian_place(self, version: str) -> Path:
@@ -89,33 +94,83 @@ class TreeCache:
             return self._directory(spec, path)
 
     def _debian(self, spec: str) -> Tree:
-        version = spec.removeprefix("debian:")
-        if not re.fullmatch(r"\d+\.\d+", version):
-            raise UserError(f"'{spec}' names no kernel version", where="tree", expected="such as debian:6.1")
-        place = self._debian_place(version)
+        version, _, package = spec.removeprefix("debian:").partition("=")
+        place = self._checked_place(spec, version)
         with locked(place):
-            known = _read(place)
+            if package:
+                return self._older(spec, place, package)
+            known = _read(place / TREE)
             if known:
                 return known
             shutil.rmtree(place, ignore_errors=True)
-            suite = SUITES.get(version)
-            suites = (suite, f"{suite}-security") if suite else NEWER
-            apt = AptRoot(place.with_name(place.name + ".apt"), arch="amd64", suites=suites, archives=self.archives)
-            apt.forget()  # what a killed run downloaded may be of another day
-            try:
-                apt.update()
-                package = self._find(apt, version)
-                return self._import(place, spec, package)
-            finally:
-                apt.forget()
+            with self._offered(place, version) as apt:
+                return self._import(place, spec, apt.download_only(f"linux-source-{version}"))
 
-    def _find(self, apt: AptRoot, version: str) -> Package:
-        name = f"linux-source-{version}"
+    def _checked_place(self, spec: str, version: str) -> Path:
+        if not re.fullmatch(r"\d+\.\d+", version):
+            raise UserError(f"'{spec}' names no kernel version", where="tree", expected="such as debian:6.1")
+        return self._debian_place(version)
+
+    def refresh(self, spec: str) -> Tree:
+        """The tree that ``spec`` names at its tip *now*: for a Debian tree the archive is asked for a newer package.
+
+        The older tree stays: ``debian:6.1=VERSION`` names it. Raises as ``get`` does.
+        """
+        offered = self.newer(spec)
+        if not offered:
+            return self.get(spec)
+        version = spec.removeprefix("debian:")
+        place = self._debian_place(version)
+        with locked(place):
+            known = _read(place / TREE)
+            if known is None or _version_of(known) == offered:  # another process was quicker
+                return known or self.get(spec)
+            _write(place / _kept(_version_of(known)), known)
+            with self._offered(place, version) as apt:
+                return self._import(place, spec, apt.download_only(f"linux-source-{version}"))
+
+    def newer(self, spec: str) -> str:
+        """Version of the package that the archive has and we have not; empty where ours is the newest or was never fetched,
+        and for trees that are looked at anew each time.
+        """
+        version = spec.removeprefix("debian:")
+        if not spec.startswith("debian:") or "=" in version:
+            return ""
+        place = self._checked_place(spec, version)
+        known = _read(place / TREE)
+        if known is None:
+            return ""
+        with locked(place), self._offered(place, version) as apt:
+            offered = apt.versions(re.escape(f"linux-source-{version}"))[f"linux-source-{version}"]
+        return "" if offered == _version_of(known) else offered
+
+    def _older(self, spec: str, place: Path, package: str) -> Tree:
+        found = {_version_of(tree): tree for tree in (_read(path) for path in place.glob("*.json")) if tree}
+        if package not in found:
+            what = f"{spec} is not here: Debian keeps the newest version alone, and this one was not imported before"
+            expected = f"one of {', '.join(sorted(found))}" if found else "debian:X.Y, which fetches the newest"
+            raise UserError(what, where="tree", expected=expected)
+        return replace(found[package], label=spec)
+
+    @contextmanager
+    def _offered(self, place: Path, version: str) -> Iterator[AptRoot]:
+        """An apt root whose lists are those of now. Raises UserError where the archive has no such kernel."""
+        suite = SUITES.get(version)
+        suites = (suite, f"{suite}-security") if suite else NEWER
+        apt = AptRoot(place.with_name(place.name + ".apt"), arch="amd64", suites=suites, archives=self.archives)
+        apt.forget()  # what a killed run downloaded may be of another day
+        try:
+            apt.update()
+            self._check_offered(apt, version)
+            yield apt
+        finally:
+            apt.forget()
+
+    def _check_offered(self, apt: AptRoot, version: str) -> None:
         offered = apt.versions(r"linux-source-\d+\.\d+")
-        if name not in offered:
+        if f"linux-source-{version}" not in offered:
             there = ", ".join(sorted({*(n.removeprefix("linux-source-") for n in offered), *SUITES}))
             raise UserError(f"Debian packages no linux {version}", where="tree", expected=f"one of {there}")
-        return apt.download_only(name)
 
     def _import(self, place: Path, spec: str, package: Package) -> Tree:
         unpacked = place.with_name(place.name + ".deb")
@@ -128,8 +183,11 @@ class TreeCache:
             commit = self._import_xz(repo, archive, f"linux-source {package.version}")
         finally:
             shutil.rmtree(unpacked, ignore_errors=True)
+        repo.git.update_ref(f"refs/kpatch-ci/{digest(package.version)[:12]}", commit)
         origin = f"{package.name} {package.version}, sha256 {package.sha256}"
-        return _write(place, _describe(repo, spec, commit, origin))
+        tree = _describe(repo, spec, commit, origin)
+        _write(place / _kept(package.version), tree)
+        return _write(place / TREE, tree)
 
     def _import_xz(self, repo: git.Repo, archive: Path, message: str) -> str:
         argv = self.tools.argv(["xz", "-dc", archive], read=[archive])
@@ -221,14 +279,23 @@ def _describe(repo: git.Repo, label: str, commit: str, origin: str) -> Tree:
     return Tree(label, kernel_release(repo, commit, label), Path(repo.git_dir), commit, tree_id, origin)
 
 
-def _write(place: Path, tree: Tree) -> Tree:
-    write_text(place / "tree.json", json.dumps({**asdict(tree), "repo": None}, indent=1))
+def _kept(version: str) -> str:
+    return f"version-{digest(version)[:12]}.json"
+
+
+def _write(path: Path, tree: Tree) -> Tree:
+    write_text(path, json.dumps({**asdict(tree), "repo": None}, indent=1))
     return tree
 
 
-def _read(place: Path) -> Tree | None:
+def _read(path: Path) -> Tree | None:
     try:
-        fields = json.loads((place / "tree.json").read_text())
-        return Tree(**{**fields, "repo": place, "notes": tuple(fields.get("notes", ()))})
+        fields = json.loads(path.read_text())
+        return Tree(**{**fields, "repo": path.parent, "notes": tuple(fields.get("notes", ()))})
     except (OSError, ValueError, TypeError):
         return None
+
+
+def _version_of(tree: Tree) -> str:
+    """Of the package that a Debian tree was made of."""
+    return tree.origin.partition(",")[0].rpartition(" ")[2]

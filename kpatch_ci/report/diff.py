@@ -27,6 +27,8 @@ LONG = 160
 """Characters of both values together from which on only their differing words are shown."""
 NO_OBSTACLE = ("kpatch_ci", "series.")
 """Beginnings of the fingerprint's keys that do not speak against comparing: our own version, and what the series are."""
+NIGHTLY = "nightly."
+"""Which night and item a run belongs to: names, on which no figure depends."""
 _SEEDS = re.compile(r"(-seed |kpci\.boot_seed=)\d+")
 
 
@@ -236,7 +238,8 @@ def _identical(a: ComparisonDoc | None, b: ComparisonDoc | None) -> bool:
 
 
 def _run_inputs(document: Document) -> dict[str, str]:
-    found = {RENAMED.get(k, k): _SEEDS.sub(r"\1*", v) for k, v in flatten(document.fingerprint).items() if v}
+    told = {k: v for k, v in flatten(document.fingerprint).items() if v and not k.startswith(NIGHTLY)}
+    found = {RENAMED.get(k, k): _SEEDS.sub(r"\1*", v) for k, v in told.items()}
     found["mode"] = str(document.mode)
     if document.tree.get("tree_id"):
         found["tree.tree_id"] = document.tree["tree_id"]

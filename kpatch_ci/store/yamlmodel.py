@@ -43,10 +43,12 @@ class Lines:
                 self._walk(value, (*loc, index))
 
     def where(self, loc: Loc) -> str:
-        """``file:line`` of the nearest known node on the way to ``loc``."""
-        while loc and loc not in self._lines:
-            loc = loc[:-1]
-        return f"{self.name}:{self._lines.get(loc, 1)}"
+        """``file:line`` of the nearest known node on the way to ``loc``; a key that a short form leaves out is passed over."""
+        found: Loc = ()
+        for part in loc:
+            if (*found, part) in self._lines:
+                found = (*found, part)
+        return f"{self.name}:{self._lines.get(found, 1)}"
 
 
 def _scalar(node: yaml.Node) -> str:

@@ -48,10 +48,12 @@ def meant(given: str | None, settings: HistorySettings) -> Place:
     return find_place(given or os.environ.get(VARIABLE) or settings.place)
 
 
-def keep(document: Document, directory: Path, place: Keep) -> None:
-    """Record a run. Where that fails the run is no worse for it: a warning says why, and how to record it later."""
+def keep(document: Document, directory: Path, place: Keep) -> str:
+    """Record a run; its name there, empty where it is in none. Where that fails the run is no worse for it: a warning says
+    why, and how to record it later.
+    """
     if place is None:
-        return
+        return ""
     try:
         from kpatch_ci.store.history.database import Database  # noqa: PLC0415 (0.3 s that --help shall not wait for)
         from kpatch_ci.store.history.record import record  # noqa: PLC0415
@@ -60,5 +62,6 @@ def keep(document: Document, directory: Path, place: Keep) -> None:
     except (KpatchError, ImportError) as error:
         log.warning("this run is not in the history: %s", error)
         log.warning("its result is whole; to record it later: ./kpatch-ci history record %s", directory)
-        return
+        return ""
     say(f"history: {'recorded' if done.new else 'known already'} as {done.name}")
+    return done.name

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 import time
 from pathlib import Path
@@ -11,21 +12,24 @@ from pathlib import Path
 import git
 import pytest
 
-from kpatch_ci.debian.apt import Archives
+from kpatch_ci.debian.apt import Archives, Package
 from kpatch_ci.debian.toolroot import ToolRoot
+from kpatch_ci.kernel import source
 from kpatch_ci.kernel.checkout import OLD, checkout, checkout_movable, checkout_patched, differing_paths, move
 from kpatch_ci.kernel.git import import_tar, kernel_release, make_bare
 from kpatch_ci.kernel.source import TreeCache, split_ref
-from kpatch_ci.model.errors import UserError
+from kpatch_ci.model.errors import InfrastructureError, UserError
 
 MAKEFILE = "# SPDX\nVERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 9\nEXTRAVERSION =-rc1\nNAME = X\n"
 
 
-def kernel_tar() -> io.BytesIO:
+def kernel_tar(version: str = "") -> io.BytesIO:
+    """A small kernel's tar; ``version`` is in a file of it."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for name, data, mode in (
             ("Makefile", MAKEFILE, 0o644),
+            *([("version", version, 0o644)] if version else []),
             ("scripts/run it.sh", "#!\n", 0o755),
             ("kernel/a.c", "int a;\n", 0o644),
         ):
@@ -244,3 +248,93 @@ def test_a_walk_over_a_link_and_back_deletes_nothing_where_the_link_led(
     assert (place / "kernel/a.c").read_text() == "int a;\n"
     assert not (place / "kernel").is_symlink()
     assert (victim / "a.c").read_text() == "precious"
+
+
+class FakeApt:
+    """An archive that has one linux-source; ``version`` moves."""
+
+    version = "6.1.1-1"
+    looks = 0
+
+    def __init__(self, root: Path, **_: object) -> None:
+        self.root = root
+
+    def update(self) -> None:
+        FakeApt.looks += 1
+
+    def forget(self) -> None:
+        """Nothing to forget."""
+
+    def versions(self, pattern: str) -> dict[str, str]:
+        return {"linux-source-6.1": self.version} if re.fullmatch(pattern, "linux-source-6.1") else {}
+
+    def download_only(self, name: str) -> Package:
+        return Package(name, self.version, "all", "5" * 64, self.root / f"{name}.deb")
+
+
+@pytest.fixture
+def archive(trees: TreeCache, monkeypatch: pytest.MonkeyPatch) -> TreeCache:
+    """Trees whose archive is FakeApt, and whose packages hold the tar of above with the version in a file."""
+
+    def unpack(packages: list[Package], into: Path) -> None:
+        (into / "usr/src").mkdir(parents=True)
+        (into / "usr/src/linux-source-6.1.tar.xz").write_text("xz")
+
+    def read_tar(repo: git.Repo, _: Path, message: str) -> str:
+        return import_tar(repo, kernel_tar(message), message)
+
+    monkeypatch.setattr(source, "AptRoot", FakeApt)
+    monkeypatch.setattr(source, "extract", unpack)
+    monkeypatch.setattr(trees, "_import_xz", read_tar)
+    monkeypatch.setattr(FakeApt, "version", "6.1.1-1")
+    monkeypatch.setattr(FakeApt, "looks", 0)
+    return trees
+
+
+def test_a_debian_tree_moves_only_when_it_is_refreshed_and_keeps_the_old_one(
+    archive: TreeCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = archive.get("debian:6.1")
+    assert archive.newer("debian:6.1") == ""
+    assert archive.refresh("debian:6.1") == old
+    monkeypatch.setattr(FakeApt, "version", "6.1.2-1")
+    assert archive.get("debian:6.1") == old
+    assert archive.newer("debian:6.1") == "6.1.2-1"
+    new = archive.refresh("debian:6.1")
+    assert (new.tree_id != old.tree_id, new.label) == (True, "debian:6.1")
+    assert "linux-source-6.1 6.1.2-1," in new.origin
+    assert archive.get("debian:6.1") == new
+    kept = archive.get("debian:6.1=6.1.1-1")
+    assert (kept.tree_id, kept.commit, kept.label) == (old.tree_id, old.commit, "debian:6.1=6.1.1-1")
+    assert archive.get("debian:6.1=6.1.2-1").tree_id == new.tree_id
+    repo = git.Repo(new.repo)
+    assert repo.git.show(f"{old.commit}:version") == "linux-source 6.1.1-1"
+    assert repo.git.rev_list("--parents", "-1", new.commit) == new.commit  # no history is made up
+    repo.git.gc("--prune=now", "--quiet")  # both are held by a ref
+    assert repo.git.cat_file("-t", old.commit) == "commit"
+    with pytest.raises(UserError, match=r"debian:6.1=6.1.0-1 is not here.*one of 6.1.1-1, 6.1.2-1"):
+        archive.get("debian:6.1=6.1.0-1")
+
+
+def test_a_refresh_that_fails_leaves_the_tree_as_it_was(archive: TreeCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = archive.get("debian:6.1")
+    monkeypatch.setattr(FakeApt, "version", "6.1.2-1")
+
+    def broken(*_: object) -> str:
+        raise InfrastructureError("xz cannot unpack it")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(archive, "_import_xz", broken)
+        with pytest.raises(InfrastructureError):
+            archive.refresh("debian:6.1")
+    assert archive.get("debian:6.1") == old
+    assert "6.1.2-1" in archive.refresh("debian:6.1").origin
+
+
+def test_a_git_tree_is_refreshed_by_looking(trees: TreeCache, users_repo: git.Repo) -> None:
+    spec = f"{users_repo.working_dir}@master"
+    assert trees.newer(spec) == ""
+    before = trees.refresh(spec)
+    (Path(users_repo.working_dir) / "kernel/a.c").write_text("int c;\n")
+    users_repo.git.execute(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "more"])
+    assert trees.refresh(spec).tree_id != before.tree_id
