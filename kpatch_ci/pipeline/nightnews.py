@@ -45,7 +45,7 @@ def _against(run: Run, before: Run | None) -> Iterator[News]:
         if last is None:
             fresh.append(part)
         yield from _part(run, part, last)
-    if fresh and not any(part.status in _WORSE for part in fresh):
+    if fresh:
         names = ", ".join(dict.fromkeys(part.key.series for part in fresh))
         yield News(Kind.FIRST, run.run.item, f"{names}: no night before to compare with", run=run.run.run)
 

@@ -78,16 +78,16 @@ def news_page(news: News) -> str:
 
 def pages(site: Site, reports: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Every page, the index last: where it is, all that it links to is. ``reports``: runs that have a report page."""
-    months = month_names(site)
+    months, ran = month_names(site), by_night(site)
     for run in site.runs:
         yield run_page(run.run.run), _render("run.html.j2", "../", site, run=run, has_report=run.run.run in reports)
     for item, series in dict.fromkeys((key.item, key.series) for key in all_keys(site)):
         yield series_page(item, series), _series(site, item, series)
     for month in months:
         nights = [night for night in nights_of(site) if night.name.startswith(month.replace("-", ""))]
-        yield f"nights/{month}.html", _render("month.html.j2", "../", site, month=month, nights=nights)
+        yield f"nights/{month}.html", _render("month.html.j2", "../", site, month=month, nights=nights, ran=ran)
     newest = nights_of(site)[:NIGHTS]
-    shared = {"rows": rows(site), "nights": newest, "months": months, "open_events": open_events(site)}
+    shared = {"rows": rows(site), "nights": newest, "months": months, "open_events": open_events(site), "ran": ran}
     yield "index.html", _render("index.html.j2", "", site, **shared, summary=summary(site))
 
 
@@ -167,15 +167,10 @@ def month_names(site: Site) -> list[str]:
     return list(dict.fromkeys(f"{n.name[:4]}-{n.name[4:6]}" for n in nights_of(site)))
 
 
-def runs_of(site: Site, night: str) -> list[Run]:
-    """A night's runs."""
-    return _by_night(site.runs).get(night, [])
-
-
-@cache
-def _by_night(runs: tuple[Run, ...]) -> dict[str, list[Run]]:
+def by_night(site: Site) -> dict[str, list[Run]]:
+    """Night -> its runs."""
     found: dict[str, list[Run]] = {}
-    for run in runs:
+    for run in site.runs:
         found.setdefault(run.run.night, []).append(run)
     return found
 
@@ -209,7 +204,7 @@ def tone(kind: Kind) -> str:
 
 
 _FUNCTIONS = (
-    series_page, run_page, report_page, news_page, folded, when, word_class, tone, figure, percent, visible, runs_of,
+    series_page, run_page, report_page, news_page, folded, when, word_class, tone, figure, percent, visible,
     trend.changes, trend.levels,
 )  # fmt: skip
 
