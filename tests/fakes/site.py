@@ -46,7 +46,8 @@ def night_run(number: int, item: str) -> NightRun:
 
 def made_site(nights: int, *, quiet: bool = False, url: str = "https://ci.example/kpatch", hostile: str = "") -> Site:
     """``nights`` nights of three items, two series, two architectures, three workloads; one regression that is open."""
-    runs, points = [], {}
+    runs: list[Run] = []
+    points: dict[tuple[Key, str], list[Point]] = {}
     for number in range(nights):
         for item in ITEMS:
             run = night_run(number, item)

@@ -149,7 +149,13 @@ def summary(site: Site) -> str:
     if count[ItemState.NOT_DONE]:
         words.append(f"{count[ItemState.NOT_DONE]} could not be done")
     bad = sum(one.kind in BAD for one in site.news)
-    head = f"{bad} that need a look" if bad else "nothing got worse" if site.news else "nothing changed"
+    head = (
+        f"{bad} need{'s' if bad == 1 else ''} a look"
+        if bad
+        else "nothing got worse"
+        if site.news
+        else "nothing changed"
+    )
     return f"{head[0].upper()}{head[1:]}: {len(night.items)} item{'s' if len(night.items) != 1 else ''}, {', '.join(words)}."
 
 

@@ -56,8 +56,8 @@ class FakeWork:
     def _measure(self, item: Item, night: Night) -> Measured:
         world = self.world
         world.measured.append(item.name)
-        changed = {"slower": world.slower.get(item.name, 1.0), "inputs": world.inputs.get(item.name, "i")}
-        made = night_document(world.number, item.name, status="passed", **changed)
+        slower, inputs = world.slower.get(item.name, 1.0), world.inputs.get(item.name, "i")
+        made = night_document(world.number, item.name, status="passed", slower=slower, inputs=inputs)
         made["fingerprint"]["nightly"]["night"] = night.name
         if self.database is None:
             return Measured(made["run_id"], "passed", str(self.settings.results / night.name), recorded=False)
@@ -134,7 +134,7 @@ def test_nights_from_the_first_to_a_regression(
     code, out, _ = night()
     assert code == 1
     assert out.startswith(
-        "2 that need a look: 2 items, 2 ran, 0 unchanged.\n\nFAILED: stable: worse, arm64: hackbench regressed"
+        "2 need a look: 2 items, 2 ran, 0 unchanged.\n\nFAILED: stable: worse, arm64: hackbench regressed"
     )
     assert "no night before to compare with" in out
     code, out, err = night()
@@ -158,9 +158,12 @@ def test_nights_from_the_first_to_a_regression(
     world.slower["next"], world.inputs["next"] = 1.0, "reverted"
     code, out, _ = night()
     assert "recovered: next: " in out
-    before = {p: p.read_bytes() for p in (tmp_path / "site").rglob("*.html") if p.name != "index.html"}
-    assert main(["nightly", "--site-only"]) == 0
-    assert {p: p.read_bytes() for p in (tmp_path / "site").rglob("*.html") if p.name != "index.html"} == before
+    pages = []
+    for _ in range(2):
+        assert main(["nightly", "--site-only"]) == 0
+        pages.append({p: p.read_bytes() for p in (tmp_path / "site").rglob("*.html") if p.name != "index.html"})
+    assert pages[0] == pages[1]
+    assert len(pages[0]) > 10
 
 
 def test_quiet_says_nothing_on_a_quiet_night(night: Callable[..., tuple[int, str, str]]) -> None:

@@ -79,6 +79,12 @@ def test_unlike_fingerprints_are_named_by_flattened_key() -> None:
     assert "does not record these:\n  uptime: OLD None, NEW (absent)\n" in text
 
 
+def test_the_night_that_a_run_belongs_to_is_no_input_of_its_figures() -> None:
+    old, new = (run_result(fingerprint={"qemu": "10", "nightly": {"night": n, "item": "a", "inputs": n}}) for n in "12")
+    assert compared(old, new).identical
+    assert not compared(old, run_result(fingerprint={"qemu": "11"})).identical
+
+
 def test_another_baseline_image_is_not_comparable_another_patched_one_is() -> None:
     old = run_result(("S", single()))
     other_base = replace(single(), baseline=rebuilt("baseline", "other"))

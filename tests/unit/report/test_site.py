@@ -19,6 +19,7 @@ from kpatch_ci.report.site.feed import feed
 from kpatch_ci.report.site.mail import mail_text, message, subject
 from kpatch_ci.report.site.pages import pages, series_page, slug
 from kpatch_ci.report.site.write import MANIFEST, write_site
+from kpatch_ci.store import atomic
 from tests.fakes.site import ITEMS, SERIES, made_site
 
 HOSTILE = '\x1b[31m<script>alert(1)</script> " onload=x ]]> & \u202e'
@@ -75,7 +76,7 @@ def test_tonight_is_at_the_top_and_bad_news_first() -> None:
         ('class="badge regressed"', 'class="badge verdict"'),
     ):
         assert index.index(before) < index.index(after)
-    assert "1 that need a look: 3 items, 3 ran, 0 unchanged." in index
+    assert "1 needs a look: 3 items, 3 ran, 0 unchanged." in index
 
 
 def test_a_series_page_marks_the_change_point_with_its_range_and_has_a_table_behind_each_plot() -> None:
@@ -162,7 +163,7 @@ def test_a_mail_tells_the_verdict_first_in_text_and_html() -> None:
         "auto-generated",
     )
     text, html = (read.get_body((kind,)).get_content() for kind in ("plain", "html"))  # type: ignore[union-attr]
-    assert text.splitlines()[0] == "1 that need a look: 3 items, 3 ran, 0 unchanged."
+    assert text.splitlines()[0] == "1 needs a look: 3 items, 3 ran, 0 unchanged."
     assert text.splitlines()[2].startswith("REGRESSED: stable: ")
     assert max(map(len, text.splitlines())) <= 76
     assert "https://ci.example/kpatch/index.html" in text
@@ -211,7 +212,7 @@ def test_a_full_disk_leaves_the_index_as_it_was_and_the_next_time_repairs_it(
 ) -> None:
     made(tmp_path, 5)
     before = (tmp_path / "index.html").read_text()
-    real, count = write.write_text, 0
+    real, count = atomic.write_text, 0
 
     def full(path: Path, text: str) -> None:
         nonlocal count
@@ -234,7 +235,11 @@ def test_a_full_disk_leaves_the_index_as_it_was_and_the_next_time_repairs_it(
 def test_only_what_changed_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made(tmp_path, 20)
     written: list[str] = []
-    real = write.write_text
-    monkeypatch.setattr(write, "write_text", lambda path, text: (written.append(path.name), real(path, text)))
+
+    def noted(path: Path, text: str) -> None:
+        written.append(path.name)
+        atomic.write_text(path, text)
+
+    monkeypatch.setattr(write, "write_text", noted)
     made(tmp_path, 20)
     assert written == [MANIFEST, MANIFEST]
