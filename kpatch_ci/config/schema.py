@@ -7,9 +7,9 @@ from typing import Annotated
 
 import pydantic
 
+from kpatch_ci.config.nightly_schema import NightlyFile
 from kpatch_ci.model.result import DEFAULT_ORIGIN
 from kpatch_ci.stats.precision import DEFAULT_MOST
-from kpatch_ci.config.nightly_schema import NightlyFile
 from kpatch_ci.store.yamlmodel import Strict
 
 Value = str | int | tuple[str | int, ...]
