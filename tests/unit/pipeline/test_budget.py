@@ -26,7 +26,14 @@ from kpatch_ci.pipeline.stages import OVER, Stages, run_name
 from tests.fakes.results import boot, build
 
 MACHINE = Machine("m", "d", "x86_64", "q35", "qemu64", 256, (Cluster("p", (0, 1)),), 0)
-PARAMS = (("timeout_s", 9), ("mode", "process"), ("transport", "pipe"), ("loops", 1), ("datasize", 9))
+PARAMS = (
+    ("timeout_s", 9),
+    ("iterations", 1),
+    ("mode", "process"),
+    ("transport", "pipe"),
+    ("loops", 1),
+    ("datasize", 9),
+)
 CASES = tuple(Case((("groups", n),), PARAMS) for n in (1, 2, 4))
 HACKBENCH = WorkloadPlan("hackbench", "hackbench", CASES, 1.0)
 SHORT = WorkloadPlan("hackbench-short", "hackbench", CASES[:1], 1.0)

@@ -25,7 +25,8 @@ from kpatch_ci.stats.verdict import Thresholds
 from tests.fakes.results import boot, build
 
 CASE = Case(
-    (("groups", 1),), (("timeout_s", 9), ("mode", "process"), ("transport", "pipe"), ("loops", 1), ("datasize", 9))
+    (("groups", 1),),
+    (("timeout_s", 9), ("iterations", 1), ("mode", "process"), ("transport", "pipe"), ("loops", 1), ("datasize", 9)),
 )
 PLANS = tuple(WorkloadPlan(name, "hackbench", (CASE,), 1.0) for name in ("hackbench", "hackbench-steady"))
 MACHINE = Machine("m", "d", "x86_64", "q35", "qemu64", 256, (Cluster("p", (0, 1)),), 0)
