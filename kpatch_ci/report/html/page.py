@@ -3,27 +3,18 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import math
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
-
-from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
 
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.report import claims, view
 from kpatch_ci.report.checks import check_line
-from kpatch_ci.report.clean import visible
 from kpatch_ci.report.diff import flatten
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import failures
 from kpatch_ci.report.html import figures, lists, plots, recorded
 from kpatch_ci.report.html.console import consoles, shown_boot
 from kpatch_ci.report.html.guest import cpu_lines
+from kpatch_ci.report.html.templates import Templates
 from kpatch_ci.report.schema import Document
 
 TEMPLATE = "report.html.j2"
@@ -44,9 +35,8 @@ _FUNCTIONS = (
 def to_html(source: RunResult | Document, directory: Path | None = None) -> str:
     """The page, ending in a newline. ``directory``: the run's, whose consoles are put in; without it there are none."""
     document = as_document(source)
-    style, script = _asset("style.css"), _asset("script.js")
-    page = _environment().get_template(TEMPLATE)
-    text = page.render(
+    return Templates(__package__, _FUNCTIONS).render(
+        TEMPLATE,
         document=document,
         failures=failures(document),
         mde=any(c.mde_percent is not None for _, arch in view.every_arch(document) for c in view.primaries(arch)),
@@ -55,39 +45,4 @@ def to_html(source: RunResult | Document, directory: Path | None = None) -> str:
         table_note=view.table_note(document),
         claims_worth=claims.WORTH,
         significant_note=claims.SIGNIFICANT,
-        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'",
-        style=Markup(style),  # noqa: S704 (our own files)
-        script=Markup(script),  # noqa: S704
     )
-    return text.rstrip("\n") + "\n"
-
-
-@cache
-def _environment() -> Environment:
-    made = Environment(
-        loader=FunctionLoader(_asset),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.globals |= {function.__name__: function for function in _FUNCTIONS}
-    return made
-
-
-def _shown(value: Any) -> Any:
-    """Every value on its way into the page, before it is escaped."""
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return "-"
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-@cache
-def _asset(name: str) -> str:
-    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    """As a Content Security Policy names an inline script or style."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

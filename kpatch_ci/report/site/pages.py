@@ -3,23 +3,18 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import math
 import re
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.nightly import ItemState, Night
 from kpatch_ci.report.clean import visible
+from kpatch_ci.report.html.templates import Templates
 from kpatch_ci.report.site import trend
 from kpatch_ci.report.site.data import BAD, GOOD, Event, Key, Kind, News, Part, Point, Run, Site
 from kpatch_ci.report.view import figure, percent
@@ -216,43 +211,4 @@ _FUNCTIONS = (
 
 
 def _render(template: str, root: str, site: Site, **values: Any) -> str:
-    style, script = _asset("style.css"), _asset("script.js")
-    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
-    shared = {"style": Markup(style), "script": Markup(script)}  # noqa: S704 (our own files)
-    text = (
-        _environment()
-        .get_template(template)
-        .render(root=root, site=site, policy=policy, shown=SHOWN, **shared, **values)
-    )
-    return text.rstrip("\n") + "\n"
-
-
-@cache
-def _environment() -> Environment:
-    made = Environment(
-        loader=FunctionLoader(_asset),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.globals |= {function.__name__: function for function in _FUNCTIONS}
-    return made
-
-
-def _shown(value: Any) -> Any:
-    """Every value on its way into a page, before it is escaped."""
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return "-"
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-@cache
-def _asset(name: str) -> str:
-    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
-
-
-@cache
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+    return Templates(__package__, _FUNCTIONS).render(template, root=root, site=site, shown=SHOWN, **values)
