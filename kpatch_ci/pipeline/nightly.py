@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import errno
+import itertools
 import logging
 import traceback
 from collections.abc import Callable, Sequence
@@ -91,7 +92,10 @@ def _begin(asked: Asked, kept: NightLog) -> Night:
         log.info("night %s was not finished: it goes on (done: %s)", resumed.name, done)
         # What could not be done deserves another try.
         return replace(resumed, outcomes=tuple(o for o in resumed.outcomes if o.state is not ItemState.NOT_DONE))
-    night = Night(now.strftime("%Y%m%d-%H%M%S"), now.isoformat(timespec="seconds"), names)
+    start, known = now.strftime("%Y%m%d-%H%M%S"), {one.name for one in kept.read()}
+    every = itertools.chain([start], (f"{start}-{count}" for count in itertools.count(2)))
+    name = next(one for one in every if one not in known)  # two quiet nights may fit into a second
+    night = Night(name, now.isoformat(timespec="seconds"), names)
     kept.write(night)
     return night
 

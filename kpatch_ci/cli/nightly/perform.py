@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from kpatch_ci.cli.history.recording import meant
-from kpatch_ci.cli.nightly.publish import Published, publish
+from kpatch_ci.cli.nightly.publish import Published, mail_alone, publish
 from kpatch_ci.cli.nightly.work import PipelineWork
 from kpatch_ci.cli.options import pipeline_file, stderr_console
 from kpatch_ci.cli.output import log, print_json, say
@@ -75,12 +75,14 @@ def finish(
 ) -> tuple[Night, Published | None]:
     """Site and mail; what they could not do is a trouble of the night, whose results stay."""
     troubles, published = [fault] if fault else [], None
-    if database is not None:
-        try:
+    try:
+        if database is None:
+            published = mail_alone(settings, replace(night, troubles=(fault,)))
+        else:
             published = publish(settings, night, kept, database)
-            troubles += published.troubles
-        except KpatchError as error:
-            troubles.append(f"the site is as it was: {error}")
+        troubles += published.troubles
+    except KpatchError as error:
+        troubles.append(f"the site is as it was: {error}")
     night = replace(night, finished=True, troubles=tuple(troubles))
     kept.write(night)
     return night, published

@@ -13,6 +13,7 @@ from kpatch_ci.config.history import read_history_settings
 from kpatch_ci.config.nightly import MailSettings, NightlySettings
 from kpatch_ci.model.errors import KpatchError
 from kpatch_ci.model.nightly import Night
+from kpatch_ci.pipeline.nightnews import news_of
 from kpatch_ci.pipeline.nightsite import gather
 from kpatch_ci.report.document import document_of
 from kpatch_ci.report.html.page import to_html
@@ -62,6 +63,21 @@ def publish(
         troubles += _mail(site, settings.mail or NO_MAIL, settings.results / night.name)
     regressed = any(one.kind in (Kind.REGRESSED, Kind.FAILED) for one in site.news)
     return Published(str(settings.site), pages, bool(site.news), regressed, mail_text(site), troubles)
+
+
+def mail_alone(settings: NightlySettings, night: Night) -> Published:
+    """Where the history cannot be used: the site stays as it was, the mail says what is known without it."""
+    site = Site(
+        made=night.started,
+        tonight=night,
+        news=news_of(night, night.name, (), ()),
+        runs=(),
+        trends={},
+        events=(),
+        url=settings.url,
+    )
+    troubles = _mail(site, settings.mail or NO_MAIL, settings.results / night.name)
+    return Published(str(settings.site), 0, bool(site.news), False, mail_text(site), troubles)
 
 
 def _report(database: Database, run: str) -> str:

@@ -216,8 +216,10 @@ def test_a_history_that_cannot_be_used_costs_no_item(
             connection.execute("UPDATE alembic_version SET version_num = '9999'")
         connection.close()
     before = (tmp_path / "h.db").read_bytes()
-    code, _, err = night()
+    code, out, err = night()
     assert code == 3
+    assert "NOT DONE: stable: measured, but not in the history" in out
+    assert out.count("NOT DONE:") == 3  # two items and the history
     assert world.measured == ["stable", "next"] * 2
     assert ("is damaged" if damage == "damaged" else "newer") in err
     assert "every item is run; its results are on disk" in err
