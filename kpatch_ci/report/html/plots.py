@@ -23,7 +23,8 @@ LEFT, RIGHT = 15.0, 97.0
 """Where a panel's points begin and end; left of them are the axis's labels."""
 NEAR_END = 5.0
 """Less than this from an axis's end there is no room for half a label on a phone; in percent of its width."""
-MAX_BOOT_LABELS = 12
+MAX_BOOT_LABELS = 8
+"""Numbers below a panel: of more boots every second is named, or every third: on a phone there is no room for them all."""
 _PALEST = 0.14
 
 _LINE = Markup('<line class="{}" x1="{}%" x2="{}%" y1="{}" y2="{}"/>')
@@ -156,12 +157,13 @@ def _boots(seeds: Sequence[str], width: float) -> list[Markup]:
     """Grounds and boot seeds; a boot's seeds stand side by side."""
     boots = [seed.partition(".")[0] for seed in seeds]
     firsts = [i for i, boot in enumerate(boots) if i == 0 or boots[i - 1] != boot]
+    step = -(-len(firsts) // MAX_BOOT_LABELS)
     parts = []
     for n, (first, end) in enumerate(pairwise([*firsts, len(boots)])):
         x, size = LEFT + width * first, width * (end - first)
         if n % 2 == 0:
             parts.append(_RECT.format("ground", _round(x), _round(size), 0, PANEL))
-        if len(firsts) <= MAX_BOOT_LABELS:
+        if n % step == 0:
             parts.append(_TEXT.format("tick", _round(x + size / 2), PANEL + 12, visible(boots[first][:4])))
     return parts
 

@@ -139,6 +139,14 @@ def test_a_dot_a_pair_in_the_order_of_the_seeds_each_boot_on_its_ground() -> Non
     assert [t.text for t in by_class(picture, "tick") if t.get("y") == "108"] == ["1", "2"]
 
 
+@pytest.mark.parametrize(
+    ("boots", "named"), [(8, "1 2 3 4 5 6 7 8"), (12, "1 3 5 7 9 11"), (24, "1 4 7 10 13 16 19 22")]
+)
+def test_no_more_boots_are_named_than_a_phone_has_room_for(boots: int, named: str) -> None:
+    picture = plots.seed_panel([1.0] * boots, [f"{n}.1" for n in range(1, boots + 1)], Scale(-10, 10), "said")
+    assert [t.text for t in by_class(picture, "tick") if t.get("y") == "108"] == named.split()
+
+
 def test_shares_stand_side_by_side_and_fill_the_bar() -> None:
     picture = plots.stacked_bar({"500000": 0.25, "1800000": 0.75}, ["500000", "900000", "1800000"], "said")
     shares = by_class(picture, "share")
