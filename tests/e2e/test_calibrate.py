@@ -15,7 +15,9 @@ pytestmark = pytest.mark.e2e
 
 def test_a_tiny_pool_tells_a_slow_down_from_another_layout(kpatch_ci: Command, tmp_path: Path) -> None:
     argv = ("calibrate", "--profile", "precise", "--workload", "hackbench", "--arch", "x86_64")
-    done = kpatch_ci(*argv, "--pool", "6", "--seeds", "6", "--trials", "5", "--json", "--output", tmp_path / "out")
+    done = kpatch_ci(
+        *argv, "--pool", "6", "--seeds", "6", "--trials", "5", "--level", "5", "--json", "--output", tmp_path / "out"
+    )
     result = done.result
     assert json.loads((tmp_path / "out/calibration.json").read_text()) == result
     assert done.code == (0 if result["met"] else 1)
