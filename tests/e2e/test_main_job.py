@@ -68,19 +68,19 @@ def test_the_patch_is_proven_to_be_in_the_patched_image_only(first: Done) -> Non
 
 
 def test_a_patched_arm_compiles_only_what_the_patch_touches(first: Done) -> None:
+    """Of some 850 (arm64) and 1,110 (x86_64). The baseline's count says nothing where its objects were there from before."""
     for part in arches(first.result).values():
-        assert 0 < part["build"]["patched"]["objects"] < 0.1 * part["build"]["baseline"]["objects"]
+        assert 0 < part["build"]["patched"]["objects"] < 50
 
 
 def test_the_patch_lowers_hackbenchs_context_switches(first: Done) -> None:
-    """facts.md: -26 % at 8 groups on arm64; deterministic, so three seeds show the direction."""
-    (c,) = (
-        c
-        for c in arches(first.result)["arm64"]["comparisons"]
-        if (c["workload"], c["case"], c["metric"]) == ("hackbench", "groups=8", "context_switches")
-    )
-    assert c["change_percent"] > 10
-    assert all(p < b for b, p in zip(c["baseline"], c["patched"], strict=True))
+    """By some 40 % at 4 groups; deterministic, so three boots show the direction."""
+    for part in arches(first.result).values():
+        found = {(c["case"], c["metric"]): c for c in part["comparisons"] if c["workload"] == "hackbench"}
+        c = found["groups=4", "context_switches"]
+        assert c["change_percent"] > 20
+        assert all(p < b for b, p in zip(c["baseline"], c["patched"], strict=True))
+        assert found["groups=8", "context_switches"]["change_percent"] > 10
 
 
 def test_the_reports_are_there_and_junit_is_valid(first: Done, output: Path) -> None:
