@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Plots as inline SVG: pure functions. Across they use percent, down they use pixels, so text keeps its size on a phone.
 
-Colours are classes and ``currentColor`` (style.css knows light and dark). Each picture has a text in its stead (``title``).
+Colours are classes and ``currentColor`` (base.css knows light and dark). Each picture has a text in its stead (``title``).
 """
 
 from __future__ import annotations

@@ -20,14 +20,18 @@ from kpatch_ci.report.clean import visible
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """Those in ``package``'s assets/, beside style.css and script.js. ``functions`` are what they may call."""
+    """Those in ``package``'s assets/, beside script.js and style.css, which goes on where our base.css ends.
+
+    ``functions`` are what they may call.
+    """
 
     package: str
     functions: tuple[Callable[..., Any], ...]
 
     def render(self, template: str, **values: Any) -> str:
         """The page, ending in a newline. It is given ``style``, ``script``, and the ``policy`` that allows these two alone."""
-        style, script = _asset(self.package, "style.css"), _asset(self.package, "script.js")
+        style = _asset(__package__, "base.css") + _asset(self.package, "style.css")
+        script = _asset(self.package, "script.js")
         policy = (
             f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}';"
             " base-uri 'none'; form-action 'none'"
