@@ -11,6 +11,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from kpatch_ci.cli.console import SafeConsole
 from kpatch_ci.cli.output import verbosity
 from kpatch_ci.cli.progress import LiveProgress, PlainProgress
 from kpatch_ci.config.load import DEFAULT_PROFILE, Config, Selection, load_config
+from kpatch_ci.config.selection import Choice
 from kpatch_ci.kernel.build import default_jobs
 from kpatch_ci.model.machine import Accel
 from kpatch_ci.pipeline.run import new_run_id
@@ -170,6 +172,12 @@ def chosen(options: dict[str, Any]) -> Config:
             budget=options.get("budget"),
         ),
     )
+
+
+def narrowed_to(config: Config, choice: Choice) -> Config:
+    """The configuration with what was picked from a patch's paths."""
+    more = tuple(name for name in choice.kconfig if name not in config.kconfig)
+    return replace(config, machines=choice.machines, workloads=choice.workloads, kconfig=(*config.kconfig, *more))
 
 
 def output_directory(chosen_directory: Path | None) -> tuple[str, Path]:

@@ -21,6 +21,7 @@ from kpatch_ci.cli.options import (
     command_line,
     export_option,
     exports_asked_for,
+    narrowed_to,
     output_directory,
     pipeline_file,
     precision_options,
@@ -31,7 +32,7 @@ from kpatch_ci.cli.run import conclude, perform
 from kpatch_ci.config.accel import check_accelerators
 from kpatch_ci.config.load import DEFAULT_PROFILE, Config
 from kpatch_ci.config.narrow import profiles_of
-from kpatch_ci.config.selection import Asked, Choice, choose
+from kpatch_ci.config.selection import Asked, choose
 from kpatch_ci.model.machine import Accel
 from kpatch_ci.model.result import RunResult, SeriesResult
 from kpatch_ci.model.series import Series
@@ -95,7 +96,7 @@ def command(
         say(NOTHING)
         return _nothing_to_do(config, series, output, as_json=as_json, exports=exports, history=history)
     checks = chosen_checks(options)
-    narrowed = _narrowed(config, choice)
+    narrowed = narrowed_to(config, choice)
     check_accelerators(narrowed.machines, config.root / "qemu", Accel(options["accel"]) if options["accel"] else None)
     how = {"jobs": options["jobs"], "output": output, "as_json": as_json, "exports": exports, "history": history}
     return perform(narrowed, [series], **how, checks=checks, look=_look)
@@ -116,11 +117,6 @@ def _asked(options: dict[str, Any], config: Config) -> Asked:
         machines=named and config.own_machines,
         workloads=bool(options["workload"]),
     )
-
-
-def _narrowed(config: Config, choice: Choice) -> Config:
-    more = tuple(name for name in choice.kconfig if name not in config.kconfig)
-    return replace(config, machines=choice.machines, workloads=choice.workloads, kconfig=(*config.kconfig, *more))
 
 
 def _look(session: Session, series: Series) -> Series:

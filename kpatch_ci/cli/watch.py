@@ -15,6 +15,7 @@ from kpatch_ci import process
 from kpatch_ci.cli.options import (
     chosen,
     command_line,
+    narrowed_to,
     output_directory,
     pipeline_file,
     progress,
@@ -139,11 +140,7 @@ class _Watch:
         if not choice.built:
             say("nothing to build: no file that changed is part of a kernel that this could test")
             return None
-        more = tuple(one for one in choice.kconfig if one not in config.kconfig)
-        narrowed = replace(
-            config, machines=choice.machines, workloads=choice.workloads, kconfig=(*config.kconfig, *more)
-        )
-        return replace(self.session, config=narrowed), [replace(series, chosen=choice.lines)]
+        return replace(self.session, config=narrowed_to(config, choice)), [replace(series, chosen=choice.lines)]
 
 
 def _check(result: RunResult, snapshot: Snapshot) -> None:
