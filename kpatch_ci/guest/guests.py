@@ -214,7 +214,13 @@ class Guests:
             self._verified.add(boot.key)
         if artifact:
             return artifact.path / qemu.SNAPSHOT_FILE
-        return self.boot(build, image, machine, boot.boot_seed, logs).snapshot
+        again = self.boot(build, image, machine, boot.boot_seed, logs)
+        if again.snapshot and again.said_digest != boot.said_digest:
+            raise InfrastructureError(
+                f"{machine.name} under boot seed {boot.boot_seed} did not boot as it did before: its replicates would not be alike",
+                hint="`kpatch-ci verify-determinism` says what differs",
+            )
+        return again.snapshot
 
     def _reproduce(self, files: GuestFiles, machine: Machine, boot_seed: int) -> str:
         """A command that boots the same kernel and image by hand, its console on the terminal, but not the seed's length of initramfs."""

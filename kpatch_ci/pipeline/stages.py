@@ -10,9 +10,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from kpatch_ci.guest.events import find_event
 from kpatch_ci.guest.guests import Guests
@@ -29,6 +31,7 @@ from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import Case, Replicate, Seed, WorkloadPlan
 from kpatch_ci.pipeline.engine import Node, Values
 from kpatch_ci.pipeline.inexact import mode_of
+from kpatch_ci.pipeline.places import Here, Place
 from kpatch_ci.pipeline.session import Session
 from kpatch_ci.series.apply import apply_series
 from kpatch_ci.store.artifacts import ArtifactStore
@@ -87,6 +90,14 @@ class Stages:
     _config: dict[str, dict[str, Requested]] = field(default_factory=dict)
 
     @property
+    def here(self) -> Place:
+        """This machine, as a place."""
+        return Here(self.builder, self.guests)
+
+    def _here(self, at: Callable[[Values, Place], Any], values: Values) -> Any:
+        return at(values, self.here)
+
+    @property
     def _store(self) -> ArtifactStore:
         return self.session.store
 
@@ -142,9 +153,10 @@ class Stages:
         return Node(
             build_name(arch, BASELINE),
             "build",
-            lambda _: self.builder.build(request, self._logs),
+            lambda _: self.here.build(request, self._logs),
             priority=PRIORITY["build"],
             lookup=lambda _: self.builder.find(request),
+            elsewhere=lambda _, place: place.build(request, self._logs),
         )
 
     def build_patched(self, arch: str, kernel: str) -> Node:
@@ -158,16 +170,17 @@ class Stages:
                 return None
             return self.request(arch, kernel, result.tree_id)
 
-        def work(values: Values) -> BuildResult | None:
+        def at(values: Values, place: Place) -> BuildResult | None:
             wanted = request(values)
-            return self.builder.build(wanted, self._logs) if wanted else None
+            return place.build(wanted, self._logs) if wanted else None
 
         def look(values: Values) -> BuildResult | None:
             wanted = request(values)
             return self.builder.find(wanted) if wanted else None
 
         name = build_name(arch, kernel)
-        return Node(name, "build", work, needs=(applied, baseline), priority=PRIORITY["build"] + 1, lookup=look)
+        here = partial(self._here, at)
+        return Node(name, "build", here, (applied, baseline), priority=PRIORITY["build"] + 1, lookup=look, elsewhere=at)
 
     def boot(self, machine: Machine, kernel: str, boot_seed: int, against: Sequence[str] = ()) -> Node:
         """Boot a kernel, check what the guest says of itself, and keep it as a snapshot.
@@ -182,15 +195,16 @@ class Stages:
             found = self.guests.find_boot(build, values[image], machine, boot_seed) if build else None
             return replace(found, arm=kernel) if found else None
 
-        def work(values: Values) -> BootResult | None:
+        def at(values: Values, place: Place) -> BootResult | None:
             if self.over:
                 return None
             build = _usable(values[built]) if _differs(values, built, others) else None
-            result = self.guests.boot(build, values[image], machine, boot_seed, self._logs) if build else None
+            result = place.boot(build, values[image], machine, boot_seed, self._logs) if build else None
             return replace(result, arm=kernel) if result else None
 
         name, priority = boot_name(machine.arch, kernel, boot_seed), self._priority("boot", boot_seed)
-        return Node(name, "boot", work, needs=(built, image, *others), priority=priority, lookup=look)
+        here, needs = partial(self._here, at), (built, image, *others)
+        return _bound(Node(name, "boot", here, needs, priority=priority, lookup=look, elsewhere=at), machine, name)
 
     def replicates(
         self, machine: Machine, arm: Arm, plan: WorkloadPlan, seeds: Iterable[Seed], against: Sequence[str] = ()
@@ -216,7 +230,9 @@ class Stages:
         one = _One(self, machine, arm, plan, case, seed, self.job(arm, plan, case, seed), others)
         name = run_name(arch, arm, plan.name, case.label, seed)
         priority = self._priority("run", seed.boot)
-        return Node(name, "run", one.work, needs=(*names, *others), priority=priority, lookup=one.look)
+        needs = (*names, *others)
+        node = Node(name, "run", one.work, needs, priority=priority, lookup=one.look, elsewhere=one.at)
+        return _bound(node, machine, names[2])
 
     def failed(self, key: str) -> int:
         """How often the case ``key`` has failed so far."""
@@ -275,7 +291,11 @@ class _One:
         )
 
     def work(self, values: Values) -> Replicate:
-        """Resume the snapshot, run, read the result channel."""
+        """On this machine."""
+        return self.at(values, self.stages.here)
+
+    def at(self, values: Values, place: Place) -> Replicate:
+        """Resume the snapshot at a place, run, read the result channel."""
         needs = self._needs(values)
         assert needs is not None, "look() answers for skipped ones"  # noqa: S101
         if self.stages.over:
@@ -285,9 +305,7 @@ class _One:
             return self._unmeasured(Status.SKIPPED, f"this case failed under {GIVE_UP_AFTER} other seeds")
         build, image, boot = needs
         name = f"{self.machine.arch}-{self.arm.label}-{self.plan.name}-{self.case.label}-{self.seed}".replace("/", "_")
-        raw = self.stages.guests.replicate(
-            boot, build, image, self.machine, self.job, logs=self.stages.session.logs, name=name
-        )
+        raw = place.replicate(boot, build, image, self.machine, self.job, logs=self.stages.session.logs, name=name)
         mode = self._mode(image)
         result = replace(self._parse(raw.text, mode), seconds=round(raw.seconds, 3))
         if raw.status is Status.PASSED and result.status is Status.PASSED:
@@ -317,6 +335,11 @@ class _One:
     def _unmeasured(self, status: Status, reason: str) -> Replicate:
         mode = Mode(self.machine.accel)
         return Replicate(self.plan.name, self.case.label, self.seed, status, mode, reason=reason)
+
+
+def _bound(node: Node, machine: Machine, boot: str) -> Node:
+    """A node that is cheaper where the boot was made; in real time it runs here alone: another machine has another clock."""
+    return replace(node, elsewhere=None) if machine.real_time else replace(node, affinity=boot)
 
 
 def _differs(values: Values, built: str, others: Sequence[str]) -> bool:

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a place is asked to do, and what it answers: plain values that survive a trip through JSON.
+
+Paths do not travel. A call names artifacts by kind and digest (``refs``); whoever does it has them in a store of its own, and
+puts that store's paths in (``placed``). Logs travel as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import cattrs.preconf.json
+
+from kpatch_ci.guest import image as guest_image
+from kpatch_ci.guest.guests import RawRun
+from kpatch_ci.guest.image import GuestImage
+from kpatch_ci.kernel import build as kernel_build
+from kpatch_ci.model.boot import BootResult
+from kpatch_ci.model.build import BuildResult
+from kpatch_ci.model.errors import InfrastructureError
+from kpatch_ci.model.machine import Machine
+from kpatch_ci.store.artifacts import ArtifactStore
+
+NOWHERE = Path("/nonexistent")
+"""A path that was left behind."""
+Ref = tuple[str, str]
+"""Kind and key of an artifact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Wall seconds, as Guests has them."""
+
+    boot: float
+    replicate: float
+    silence: float
+
+
+@dataclass(frozen=True, slots=True)
+class BootCall:
+    """Boot a kernel under a seed, and keep the snapshot where that is done."""
+
+    build: BuildResult
+    image: GuestImage
+    machine: Machine
+    boot_seed: int
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicateCall:
+    """Resume a boot with a job."""
+
+    boot: BootResult
+    build: BuildResult
+    image: GuestImage
+    machine: Machine
+    job: str
+    name: str
+    """Of its log."""
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class BootAnswer:
+    """``console`` is what the guest wrote there, empty where it wrote nothing."""
+
+    boot: BootResult
+    console: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicateAnswer:
+    """``console`` is the log of a guest that did not end well."""
+
+    run: RawRun
+    console: str
+
+
+Call = BootCall | ReplicateCall
+Answer = BootAnswer | ReplicateAnswer
+CALLS: dict[str, type[Call]] = {"boot": BootCall, "replicate": ReplicateCall}
+ANSWERS: dict[str, type[Answer]] = {"boot": BootAnswer, "replicate": ReplicateAnswer}
+
+T = TypeVar("T", BootCall, ReplicateCall, BootAnswer, ReplicateAnswer)
+
+_json = cattrs.preconf.json.make_converter(forbid_extra_keys=True)
+_json.register_unstructure_hook(Path, str)
+_json.register_structure_hook(Path, lambda value, _: Path(value))
+
+
+def refs(call: Call) -> tuple[Ref, ...]:
+    """Artifacts that must be in the store of whoever does it."""
+    return (kernel_build.KIND, call.build.key), (guest_image.KIND, call.image.key)
+
+
+def placed(call: Call, store: ArtifactStore) -> Call:
+    """The call with the paths of ``store``."""
+    build = replace(call.build, artifact=store.place(kernel_build.KIND, call.build.key))
+    folder = store.place(guest_image.KIND, call.image.key)
+    image = replace(call.image, path=folder / guest_image.IMAGE, preload=folder / guest_image.SERIALISER)
+    return replace(call, build=build, image=image)
+
+
+def stripped_build(build: BuildResult) -> BuildResult:
+    """What a guest is a function of, without what explains the build and without paths."""
+    return replace(build, artifact=None, log=None, warnings=(), compiled={}, differing=None, log_tail="", reproduce="")
+
+
+def stripped_image(image: GuestImage) -> GuestImage:
+    """Without paths."""
+    return replace(image, path=NOWHERE, preload=NOWHERE)
+
+
+def stripped_boot(boot: BootResult) -> BootResult:
+    """Without paths."""
+    return replace(boot, snapshot=None, console=None)
+
+
+def encode(value: Call | Answer) -> dict[str, Any]:
+    """JSON of a call or an answer. Its kind is among CALLS or ANSWERS, and must be told beside it."""
+    found: dict[str, Any] = _json.unstructure(value)
+    return found
+
+
+def decode(kind: type[T], value: object) -> T:
+    """A call or an answer. Raises InfrastructureError where it has not that form: what is at the other end is not of our version."""
+    try:
+        return _json.structure(value, kind)
+    except Exception as error:  # cattrs' groups hold any
+        what = "; ".join(cattrs.transform_error(error)[:3])
+        raise InfrastructureError(f"a {kind.__name__} that cannot be read: {what}") from error
+
+
+def text_of(path: Path | None, read: Callable[[Path], str] = lambda p: p.read_text(errors="replace")) -> str:
+    """A log's text; empty where there is none."""
+    return read(path) if path and path.exists() else ""
+
+
+def kept_log(text: str, path: Path) -> Path | None:
+    """Write a log that came from elsewhere; None where it is empty."""
+    if not text:
+        return None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path

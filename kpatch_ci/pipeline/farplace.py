@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A place that is reached by calls: another machine, a cluster. How a call gets there is its carrier's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from kpatch_ci.guest.guests import RawRun
+from kpatch_ci.guest.image import GuestImage
+from kpatch_ci.kernel.build import BuildRequest
+from kpatch_ci.model.boot import BootResult
+from kpatch_ci.model.build import BuildResult
+from kpatch_ci.model.errors import InfrastructureError
+from kpatch_ci.model.machine import Machine
+from kpatch_ci.pipeline.calls import (
+    Answer,
+    BootAnswer,
+    BootCall,
+    Call,
+    Limits,
+    ReplicateAnswer,
+    ReplicateCall,
+    kept_log,
+    stripped_boot,
+    stripped_build,
+    stripped_image,
+)
+
+
+class Carrier(Protocol):
+    """Takes calls to where they are done, with the artifacts that they need, and answers back. Safe for concurrent threads."""
+
+    def do(self, call: Call) -> Answer:
+        """Blocks. Raises PlaceLost when the other end is gone, InfrastructureError where it is there and fails."""
+
+    def build(self, request: BuildRequest, logs: Path) -> BuildResult:
+        """See Place.build; called only where the place does builds."""
+
+
+@dataclass(frozen=True, slots=True)
+class FarPlace:
+    """See Place."""
+
+    name: str
+    slots: int
+    kinds: frozenset[str]
+    carrier: Carrier
+    limits: Limits
+
+    def build(self, request: BuildRequest, logs: Path) -> BuildResult:
+        """Build there."""
+        return self.carrier.build(request, logs)
+
+    def boot(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int, logs: Path) -> BootResult:
+        """Boot there."""
+        call = BootCall(stripped_build(build), stripped_image(image), machine, boot_seed, self.limits)
+        answer = self.carrier.do(call)
+        if not isinstance(answer, BootAnswer):
+            raise InfrastructureError(f"{self.name} answered a boot with {type(answer).__name__}")
+        log = logs / f"boot-{machine.arch}-{build.arm}-{boot_seed}.console.log"
+        return replace(answer.boot, console=kept_log(answer.console, log))
+
+    def replicate(
+        self,
+        boot: BootResult,
+        build: BuildResult,
+        image: GuestImage,
+        machine: Machine,
+        job: str,
+        *,
+        logs: Path,
+        name: str,
+    ) -> RawRun:
+        """Resume there."""
+        call = ReplicateCall(
+            stripped_boot(boot), stripped_build(build), stripped_image(image), machine, job, name, self.limits
+        )
+        answer = self.carrier.do(call)
+        if not isinstance(answer, ReplicateAnswer):
+            raise InfrastructureError(f"{self.name} answered a replicate with {type(answer).__name__}")
+        return replace(answer.run, console=kept_log(answer.console, logs / f"{name}.console.log"))

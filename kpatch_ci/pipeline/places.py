@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where a stage may run: this machine, another one, a cluster. A stage says what is to be done; a place does it.
+
+A build, a boot and a replicate are functions of artifacts and words, so it does not matter which place does them: the value is
+the same, or the place is refused. What they need travels by digest; what they make comes back as an artifact of our own store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from kpatch_ci.guest.guests import Guests, RawRun
+from kpatch_ci.guest.image import GuestImage
+from kpatch_ci.kernel.build import Builder, BuildRequest
+from kpatch_ci.model.boot import BootResult
+from kpatch_ci.model.build import BuildResult
+from kpatch_ci.model.machine import Machine
+
+BUILD, BOOT, RUN = "build", "boot", "run"
+GUEST_KINDS = frozenset({BOOT, RUN})
+HERE = "here"
+
+
+class PlaceLost(Exception):
+    """A place is gone, in the middle of a stage or before it. Its work goes elsewhere, and it gets no more."""
+
+
+class Place(Protocol):
+    """One place with room for ``slots`` stages of ``kinds`` at once. Its methods block, each in a thread of the engine's.
+
+    They raise PlaceLost when the place is gone, InfrastructureError where it is there and cannot do what it must.
+    """
+
+    @property
+    def name(self) -> str:
+        """As the configuration calls it."""
+
+    @property
+    def slots(self) -> int:
+        """How many stages it does at once."""
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Of BUILD, BOOT and RUN, those that it does."""
+
+    def build(self, request: BuildRequest, logs: Path) -> BuildResult:
+        """See Builder.build. A build that passed is in this machine's store afterwards."""
+
+    def boot(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int, logs: Path) -> BootResult:
+        """See Guests.boot. The snapshot stays where it was made; what the boot said comes back."""
+
+    def replicate(
+        self,
+        boot: BootResult,
+        build: BuildResult,
+        image: GuestImage,
+        machine: Machine,
+        job: str,
+        *,
+        logs: Path,
+        name: str,
+    ) -> RawRun:
+        """See Guests.replicate. A place that has no snapshot of the boot boots it, and must see it run alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """This machine. The engine's own slots bound it."""
+
+    builder: Builder
+    guests: Guests
+    name: str = HERE
+    slots: int = 0
+    kinds: frozenset[str] = frozenset({BUILD, *GUEST_KINDS})
+
+    def build(self, request: BuildRequest, logs: Path) -> BuildResult:
+        """Build."""
+        return self.builder.build(request, logs)
+
+    def boot(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int, logs: Path) -> BootResult:
+        """Boot."""
+        return self.guests.boot(build, image, machine, boot_seed, logs)
+
+    def replicate(
+        self,
+        boot: BootResult,
+        build: BuildResult,
+        image: GuestImage,
+        machine: Machine,
+        job: str,
+        *,
+        logs: Path,
+        name: str,
+    ) -> RawRun:
+        """Resume, or in real time boot anew."""
+        return self.guests.replicate(boot, build, image, machine, job, logs=logs, name=name)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Does calls with a cache and a tool root of its own: what stands at the other end of a place.
+
+It holds no opinion: what it is called with is what it does, with the code of its own version. Whoever calls it has compared
+versions and tool roots before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import kpatch_ci
+from kpatch_ci.debian.toolroot import ToolRoot
+from kpatch_ci.guest.guests import Guests
+from kpatch_ci.model.errors import InfrastructureError
+from kpatch_ci.pipeline.calls import (
+    Answer,
+    BootAnswer,
+    BootCall,
+    Call,
+    Limits,
+    ReplicateAnswer,
+    ReplicateCall,
+    placed,
+    refs,
+    stripped_boot,
+    text_of,
+)
+from kpatch_ci.store.artifacts import ArtifactStore
+
+
+@lru_cache(maxsize=1)
+def code_version() -> str:
+    """Digest of this package's source: two ends of one version do the same."""
+    root = Path(kpatch_ci.__file__).parent
+    state = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        state.update(f"{path.relative_to(root)}\0".encode())
+        state.update(path.read_bytes())
+    return state.hexdigest()
+
+
+class Worker:
+    """Safe for concurrent threads. ``cache`` holds its store, its tool root and its guests' working directories."""
+
+    def __init__(self, cache: Path, tools: ToolRoot) -> None:
+        self.cache, self.tools = cache, tools
+        self.store = ArtifactStore(cache / "store")
+        self._guests: dict[Limits, Guests] = {}
+
+    def missing(self, call: Call) -> list[tuple[str, str]]:
+        """Of the artifacts that a call needs, those that are not in the store."""
+        return [ref for ref in refs(call) if self.store.get(*ref, verify=False) is None]
+
+    def do(self, call: Call) -> Answer:
+        """Do a call. Raises InfrastructureError where an artifact is not there, or this machine fails."""
+        lacking = self.missing(call)
+        if lacking:
+            raise InfrastructureError(f"artifact {'/'.join(lacking[0])} is not in {self.store.root}")
+        call = placed(call, self.store)
+        with tempfile.TemporaryDirectory(prefix="kpatch-ci-logs-") as name:
+            return self._boot(call, Path(name)) if isinstance(call, BootCall) else self._replicate(call, Path(name))
+
+    def _boot(self, call: BootCall, logs: Path) -> BootAnswer:
+        boot = self.guests(call.limits).boot(call.build, call.image, call.machine, call.boot_seed, logs)
+        return BootAnswer(stripped_boot(boot), text_of(boot.console))
+
+    def _replicate(self, call: ReplicateCall, logs: Path) -> ReplicateAnswer:
+        run = self.guests(call.limits).replicate(
+            call.boot, call.build, call.image, call.machine, call.job, logs=logs, name="run"
+        )
+        return ReplicateAnswer(replace(run, console=None), text_of(run.console))
+
+    def guests(self, limits: Limits) -> Guests:
+        """Guests with these time limits; what one of them has verified it does not hash again."""
+        if limits not in self._guests:
+            self._guests[limits] = Guests(
+                self.cache,
+                self.store,
+                self.tools,
+                boot_timeout=limits.boot,
+                replicate_timeout=limits.replicate,
+                silence_timeout=limits.silence,
+            )
+        return self._guests[limits]

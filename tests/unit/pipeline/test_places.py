@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Nodes at other places: who takes what, and what happens when a place is lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from kpatch_ci import process
+from kpatch_ci.model.errors import InfrastructureError
+from kpatch_ci.pipeline.engine import Engine, Node, Values
+from kpatch_ci.pipeline.places import GUEST_KINDS, HERE, Place, PlaceLost
+from kpatch_ci.pipeline.ready import Ready
+from kpatch_ci.pipeline.slots import Slots
+from tests.unit.pipeline.test_engine import Watcher
+
+
+@pytest.fixture(autouse=True)
+def forget_that_we_stopped() -> Iterator[None]:
+    yield
+    process._stopping.clear()
+
+
+@dataclass
+class There:
+    """A place that counts what it does, and is lost after ``lives`` stages."""
+
+    name: str
+    slots: int = 1
+    kinds: frozenset[str] = GUEST_KINDS
+    lives: int = 1000
+    done: list[str] = field(default_factory=list)
+    at_once: int = 0
+    most: int = 0
+    lock: Any = field(default_factory=threading.Lock)
+
+    def take(self, name: str) -> str:
+        with self.lock:
+            self.at_once += 1
+            self.most = max(self.most, self.at_once)
+            lost = len(self.done) >= self.lives
+            if not lost:
+                self.done.append(name)
+        threading.Event().wait(0.002)
+        with self.lock:
+            self.at_once -= 1
+        if lost:
+            raise PlaceLost("the connection broke")
+        return self.name
+
+
+def node(name: str, kind: str = "run", affinity: str = "", needs: tuple[str, ...] = ()) -> Node:
+    def at(_: Values, place: Place) -> str:
+        return cast("There", place).take(name)
+
+    return Node(name, kind, lambda _: HERE, needs, elsewhere=at, affinity=affinity)
+
+
+def run(
+    nodes: Sequence[Node], places: Sequence[There], *, slots: int = 1, spare_here: bool = False
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    watcher = Watcher()
+    with Slots(slots) as pool:
+        engine = Engine(pool, watcher, cast("Sequence[Place]", places), spare_here=spare_here)
+        return engine.run(nodes), watcher.log
+
+
+def test_work_is_spread_by_slots_and_no_place_gets_more_at_once_than_it_has() -> None:
+    a, b = There("a", slots=2), There("b", slots=3)
+    values, _ = run([node(str(i)) for i in range(60)], [a, b], spare_here=True)
+    assert set(values.values()) == {"a", "b"}
+    assert (a.most, b.most) == (2, 3)
+    assert len(a.done) + len(b.done) == 60
+
+
+def test_this_machine_works_too_unless_it_is_to_be_spared() -> None:
+    values, _ = run([node(str(i)) for i in range(40)], [There("a")])
+    assert set(values.values()) == {"a", HERE}
+
+
+def test_a_place_gets_only_the_kinds_that_it_does_and_the_rest_runs_here() -> None:
+    a = There("a", kinds=frozenset({"build"}))
+    values, _ = run([node("b", kind="build"), node("r", kind="run")], [a], spare_here=True)
+    assert values == {"b": "a", "r": HERE}
+
+
+def test_a_node_that_cannot_travel_runs_here_even_where_this_machine_is_spared() -> None:
+    values, _ = run([Node("image", "boot", lambda _: "made")], [There("a")], spare_here=True)
+    assert values == {"image": "made"}
+
+
+def test_what_a_lost_place_was_at_is_done_elsewhere_and_it_is_named_once() -> None:
+    a, b = There("a", slots=2, lives=3), There("b")
+    values, log = run([node(str(i)) for i in range(30)], [a, b], spare_here=True)
+    assert len(values) == 30
+    assert list(values.values()).count("a") == 3
+    assert list(values.values()).count("b") == 27
+    assert [text for kind, text in log if kind == "note"] == [
+        "a is lost: the connection broke; its work goes to the other places"
+    ]
+    assert sum(kind == "finished" for kind, _ in log) == 30
+
+
+def test_when_all_places_are_lost_this_machine_goes_on_though_it_was_to_be_spared() -> None:
+    values, log = run([node(str(i)) for i in range(5)], [There("a", lives=1)], spare_here=True)
+    assert sorted(values.values()) == ["a", HERE, HERE, HERE, HERE]
+    assert ("note", "a is lost: the connection broke; its work goes to this machine") in log
+
+
+def test_a_failure_of_a_place_that_is_there_ends_the_run() -> None:
+    def at(_: Values, place: Place) -> str:
+        raise InfrastructureError("no space there")
+
+    with pytest.raises(InfrastructureError, match="no space there"):
+        run([Node("x", "run", lambda _: HERE, elsewhere=at)], [There("a")], spare_here=True)
+
+
+def test_the_replicates_of_one_guest_go_where_it_was_booted() -> None:
+    a, b = There("a"), There("b")
+    nodes = [node(f"boot {s}", "boot", affinity=f"boot {s}") for s in range(6)]
+    nodes += [node(f"run {s} {i}", affinity=f"boot {s}", needs=(f"boot {s}",)) for s in range(6) for i in range(10)]
+    values, _ = run(nodes, [a, b], spare_here=True)
+    moved = sum(values[f"run {s} {i}"] != values[f"boot {s}"] for s in range(6) for i in range(10))
+    assert moved <= 10  # only at the end, when one place has nothing left of its own
+
+
+def test_ready_gives_own_then_new_then_others_work_and_priority_comes_first() -> None:
+    ready = Ready()
+    for position, (affinity, priority) in enumerate([("mine", 4), ("theirs", 4), ("", 4), ("theirs", 3)]):
+        ready.push(("run", True, affinity + str(priority)), (priority, position, f"{affinity}{priority}"))
+    ready.claim("mine4", "a")
+    ready.claim("theirs4", "b")
+    ready.claim("theirs3", "b")
+    order = [ready.pop("a", lambda _: True) for _ in range(5)]
+    assert order == ["theirs3", "mine4", "4", "theirs4", None]
+
+
+def test_ready_forgets_a_lost_place() -> None:
+    ready = Ready()
+    ready.push(("run", True, "x"), (4, 0, "x"))
+    ready.push(("run", True, "y"), (4, 1, "y"))
+    ready.claim("x", "b")
+    assert ready.pop("a", lambda _: True) == "y"
+    ready.push(("run", True, "y"), (4, 1, "y"))
+    ready.forget("b")
+    assert ready.pop("a", lambda _: True) == "x"
