@@ -233,6 +233,21 @@ def test_a_damaged_snapshot_is_booted_again(bench: Bench, caplog: pytest.LogCapt
     assert "its snapshot has another checksum" in caplog.text
 
 
+def test_a_boot_that_was_made_elsewhere_is_made_again_and_must_say_the_same(bench: Bench) -> None:
+    """Its snapshot is on another machine: this one boots the guest itself, and does not mix what did not run alike."""
+    boot = bench.boot(seed=1)
+    guests = bench.guests()
+    guests.store.drop("snapshot", boot.key)
+    logs = bench.folder / "logs"
+    run = guests.replicate(boot, bench.build, bench.image, MACHINE, "seed\t1\n", logs=logs, name="r")
+    assert run.status is Status.PASSED
+    assert guests.find_boot(bench.build, bench.image, MACHINE, 1) is not None
+    guests.store.drop("snapshot", boot.key)
+    other = replace(boot, said_digest="0" * 64)
+    with pytest.raises(InfrastructureError, match="two under boot seed 1 did not boot as it did before"):
+        guests.replicate(other, bench.build, bench.image, MACHINE, "seed\t1\n", logs=logs, name="r")
+
+
 def test_a_job_that_is_too_long_is_refused(bench: Bench) -> None:
     with pytest.raises(UserError, match="at most 4096"):
         bench.replicate("x" * 4097)
