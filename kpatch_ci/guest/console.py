@@ -29,6 +29,7 @@ _CRASHES = (
     r"Unhandled fault",
     r"Kernel stack (?:overflow|is corrupted)",
     r"Triple fault",
+    r": [0-9a-f]{4} \[#\d+\] ",
 )
 """A line that holds one of these is the last that matters: what comes after it measures nothing."""
 _CRASH = re.compile("|".join(f"(?:{c})" for c in _CRASHES))

@@ -18,7 +18,7 @@ from kpatch_ci.guest.dtb import machine_dtb
 from kpatch_ci.guest.image import GuestImage
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.digest import digest, file_digest
-from kpatch_ci.model.machine import Machine
+from kpatch_ci.model.machine import Accel, Machine
 from kpatch_ci.model.workload import JOB_BYTES
 from kpatch_ci.store.artifacts import MANIFEST, ArtifactStore
 
@@ -92,6 +92,8 @@ def machine_slice(machine: Machine) -> dict[str, Any]:
     del values["description"]
     if not machine.real_time:
         del values["accel"]
+    if machine.accel is not Accel.TCG:
+        del values["tcg_threads"]
     if not machine.scales_frequency:
         for key in _WITHOUT_FREQUENCIES:
             del values[key]

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from kpatch_ci.debian.toolroot import ToolRoot
-from kpatch_ci.guest import qemu, snapshot
+from kpatch_ci.guest import qemu, secondlook, snapshot
 from kpatch_ci.guest.events import find_event
 from kpatch_ci.guest.files import GuestFiles, guest_modules, machine_slice, make_files
 from kpatch_ci.guest.image import GuestImage
 from kpatch_ci.guest.runner import QEMU_LOG, Ended, Runner, devices
 from kpatch_ci.guest.tsc import keeps_time, told_its_rate
 from kpatch_ci.guest.verify import differences
-from kpatch_ci.model.boot import BootResult
+from kpatch_ci.model.boot import BootResult, Lost
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.errors import InfrastructureError
@@ -51,6 +51,8 @@ class RawRun:
     """The console's copy in the logs, unless passed."""
     said: str = ""
     """What the console said since the resume."""
+    first: Lost | None = None
+    """Of the guest before this one, where that was lost and the replicate begun anew."""
 
 
 class Guests:
@@ -123,14 +125,15 @@ class Guests:
             qemu_argv=tuple(_boot_argv(machine, boot_seed, dtb=files.dtb is not None)),
             reproduce=self._reproduce(files, machine, boot_seed),
         )
+        log = logs / f"boot-{machine.arch}-{build.arm}-{boot_seed}.console.log"
         with self._runner.work("boot-") as work:
             if machine.real_time:
-                ended = self._fresh(files, build, machine, boot_seed, work, job="")
+                ended = self._fresh(files, build, machine, boot_seed, work, job="", log=log)
             else:
                 ready = _readiness(work, machine, build)
                 ended = self._runner.boot(files, machine, boot_seed, work, timeout=self.boot_timeout, ready=ready)
-            attempt = replace(attempt, seconds=round(ended.seconds, 2), facts=find_event(_text(work), "facts") or {})
-            log = logs / f"boot-{machine.arch}-{build.arm}-{boot_seed}.console.log"
+            facts = find_event(_text(work), "facts") or {}
+            attempt = replace(attempt, seconds=round(ended.seconds, 2), facts=facts, first=ended.first)
             if ended.lost:
                 return _failed(attempt, ended.lost, build, machine, work=work, log=log)
             if machine.real_time:
@@ -160,10 +163,9 @@ class Guests:
             machine = told_its_rate(machine)
             files = self._files(build, image, machine)
             with self._runner.work("run-") as work:
-                ended = self._fresh(files, build, machine, boot.boot_seed, work, job=job)
-                return replace(
-                    _raw_run(work, ended, logs / f"{name}.console.log"), said=_read(work / qemu.CONSOLE_FILE)
-                )
+                log = logs / f"{name}.console.log"
+                ended = self._fresh(files, build, machine, boot.boot_seed, work, job=job, log=log)
+                return replace(_raw_run(work, ended, log), said=_read(work / qemu.CONSOLE_FILE), first=ended.first)
         saved = self._snapshot(boot, build, image, machine, logs)
         if saved is None:
             return RawRun(Status.ERROR, "", 0.0, "the snapshot was damaged, and the guest did not boot again")
@@ -187,6 +189,28 @@ class Guests:
         return self.replicate_timeout * max(1, measured)
 
     def _fresh(
+        self,
+        files: GuestFiles,
+        build: BuildResult,
+        machine: Machine,
+        boot_seed: int,
+        work: Path,
+        *,
+        job: str,
+        log: Path,
+    ) -> Ended:
+        """Boot and do the job; where the emulator may have lost the guest, once more (secondlook). ``log``: its console's copy.
+
+        Raises InfrastructureError.
+        """
+        ended = self._believed(files, build, machine, boot_seed, work, job=job)
+        first = secondlook.lost(machine, ended, work)
+        if first is None:
+            return ended
+        secondlook.keep_first(work, log)
+        return replace(self._believed(files, build, machine, boot_seed, work, job=job), first=first)
+
+    def _believed(
         self, files: GuestFiles, build: BuildResult, machine: Machine, boot_seed: int, work: Path, *, job: str
     ) -> Ended:
         """Boot until its clock can be believed. Raises InfrastructureError where it never can, or QEMU does not run."""
@@ -265,7 +289,7 @@ def _readiness(work: Path, machine: Machine, build: BuildResult) -> Callable[[],
         if not keeps_time(machine, _read(work / qemu.CONSOLE_FILE)):
             return BAD_CLOCK
         wrong = _differences(facts, machine, build)
-        return f"the guest is not what was asked for: {'; '.join(wrong[:3])}" if wrong else None
+        return f"{secondlook.UNLIKE}: {'; '.join(wrong[:3])}" if wrong else None
 
     return ready
 
@@ -281,7 +305,7 @@ def _failed(
         attempt,
         differences=_differences(attempt.facts, machine, build) if attempt.facts else (),
         console=_keep(work / qemu.CONSOLE_FILE, log),
-        reason=f"the guest's agent failed: {end.get('reason')}" if end else lost,
+        reason=secondlook.twice(f"the guest's agent failed: {end.get('reason')}" if end else lost, attempt.first),
         log_tail=tail(work / qemu.CONSOLE_FILE),
     )
 
@@ -291,7 +315,8 @@ def _unsaved(attempt: BootResult, run: RawRun, *, work: Path, log: Path) -> Boot
     console = _keep(work / qemu.CONSOLE_FILE, log)
     if run.status is Status.PASSED:
         return replace(attempt, status=Status.PASSED, console=console)
-    return replace(attempt, status=run.status, console=console, reason=run.reason, log_tail=run.log_tail)
+    reason = secondlook.twice(run.reason, attempt.first)
+    return replace(attempt, status=run.status, console=console, reason=reason, log_tail=run.log_tail)
 
 
 def _raw_run(work: Path, ended: Ended, log: Path) -> RawRun:

@@ -11,7 +11,7 @@ import pydantic
 
 from kpatch_ci.model.arch import ARCHES
 from kpatch_ci.model.errors import UserError, UserErrors
-from kpatch_ci.model.machine import Accel, Cluster, Machine
+from kpatch_ci.model.machine import Accel, Cluster, Machine, TcgThreads
 from kpatch_ci.store import yamlmodel
 from kpatch_ci.store.yamlmodel import Lines, Strict
 
@@ -91,9 +91,14 @@ class _OnlyFile(Strict):
     properties: dict[str, str] = pydantic.Field(default_factory=dict)
 
 
+class _OnlyTcgFile(_OnlyFile):
+    threads: Literal["single", "multi"] = "single"
+    """One for all CPUs, or one each: docs/accelerators.md says what speaks against the latter."""
+
+
 class _OnlyFiles(Strict):
     deterministic: _OnlyFile = _OnlyFile()
-    tcg: _OnlyFile = _OnlyFile()
+    tcg: _OnlyTcgFile = _OnlyTcgFile()
     kvm: _OnlyFile = _OnlyFile()
 
     def of(self, accel: Accel) -> _OnlyFile:
@@ -155,6 +160,7 @@ def load_machine(path: Path, accel: Accel | None = None) -> Machine:
         transition_latency_us=found.transition_latency_us,
         capacity_slows=found.capacity_slows,
         accel=accel,
+        tcg_threads=TcgThreads(found.only.tcg.threads),
         context_switch_cost_ns=found.context_switch_cost_ns,
     )
 

@@ -11,7 +11,7 @@ Boot and resume must agree in every device and in their order, or the snapshot d
 from __future__ import annotations
 
 from kpatch_ci.model.arch import ARCHES
-from kpatch_ci.model.machine import Accel, Machine
+from kpatch_ci.model.machine import Accel, Machine, TcgThreads
 
 ROOT = "/kpci"
 KERNEL = f"{ROOT}/kernel"
@@ -28,6 +28,7 @@ SNAPSHOT_FILE = "snapshot"
 PRELOAD = f"{ROOT}/qemuserial.so"
 """Keeps QEMU's main loop from acting while the vCPU thread executes; it knows that thread by its name (debug-threads)."""
 QMP_ID = "qmp"
+_THREADS = {TcgThreads.SINGLE: "all CPUs in one thread in turns", TcgThreads.MULTI: "a thread for each CPU"}
 
 
 def topology_args(machine: Machine, extra: str = "") -> list[str]:
@@ -53,14 +54,16 @@ def accelerator_args(machine: Machine) -> list[str]:
     if machine.accel is Accel.KVM:
         return ["-accel", "kvm"]
     if machine.accel is Accel.TCG:
-        return ["-accel", "tcg,thread=multi"]
+        return ["-accel", f"tcg,thread={machine.tcg_threads}"]
     return ["-accel", "tcg", "-icount", f"shift={machine.icount_shift},sleep=off"]
 
 
 def accelerator(machine: Machine) -> str:
     """The accelerator in words, for a fingerprint."""
-    if machine.real_time:
-        return {Accel.KVM: "kvm, real time", Accel.TCG: "tcg, a thread for each CPU, real time"}[machine.accel]
+    if machine.accel is Accel.KVM:
+        return "kvm, real time"
+    if machine.accel is Accel.TCG:
+        return f"tcg, {_THREADS[machine.tcg_threads]}, real time"
     return f"tcg, icount shift={machine.icount_shift}, sleep=off"
 
 

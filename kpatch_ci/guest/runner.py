@@ -18,7 +18,8 @@ from kpatch_ci.guest.kvm import DEVICE
 from kpatch_ci.guest.qmp import save_when_paused, uses_kvm
 from kpatch_ci.guest.stretch import stretched
 from kpatch_ci.guest.terminal import restored_terminal
-from kpatch_ci.guest.watch import Watch, attend, until_ready
+from kpatch_ci.guest.watch import CRASHED, Watch, attend, until_ready
+from kpatch_ci.model.boot import Lost
 from kpatch_ci.model.errors import InfrastructureError, UserError
 from kpatch_ci.model.machine import Accel, Machine
 from kpatch_ci.model.workload import JOB_BYTES
@@ -36,6 +37,8 @@ class Ended:
     lost: str | None
     code: int | None
     seconds: float
+    first: Lost | None = None
+    """Of the guest before it, where that was lost and this one booted in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +207,7 @@ def _gone(watch: Watch, code: int, work: Path, *, real_time: bool = False) -> st
     """Why QEMU has ended by itself. Raises InfrastructureError when it never started."""
     crash = watch.crash()
     if crash:
-        return f"the guest crashed: {crash}"
+        return f"{CRASHED}{crash}"
     if code:
         console = work / qemu.CONSOLE_FILE
         # With KVM it may find out late that it cannot start: without a word of the guest, that is it.

@@ -12,6 +12,7 @@ from kpatch_ci.guest.events import find_event
 from kpatch_ci.process import Process
 
 POLL = 0.05
+CRASHED = "the guest crashed: "
 TRACE_GRACE = 0.3
 """Seconds that a guest is left after a crash line, so that the console's tail holds the call trace too."""
 
@@ -53,7 +54,7 @@ class Watch:
         if sizes != self._sizes:
             self._sizes, self._grown = sizes, now
         if self.crash() and self._crash is not None:
-            return f"the guest crashed: {self._crash[0]}" if now - self._crash[1] >= TRACE_GRACE else None
+            return f"{CRASHED}{self._crash[0]}" if now - self._crash[1] >= TRACE_GRACE else None
         if now - self._started >= self._timeout:
             return f"the guest was not done after {self._timeout:g} s"
         if now - self._grown >= self._silence:
@@ -99,4 +100,4 @@ def attend(process: Process, watch: Watch) -> str | None:
             process.kill(grace=0)
             return reason
     crash = watch.crash()
-    return f"the guest crashed: {crash}" if crash else None
+    return f"{CRASHED}{crash}" if crash else None

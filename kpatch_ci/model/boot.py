@@ -12,6 +12,14 @@ from kpatch_ci.model.status import Status
 
 
 @dataclass(frozen=True, slots=True)
+class Lost:
+    """How a guest was lost, where another was booted in its place (guest/secondlook.py)."""
+
+    reason: str
+    log_tail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class BootResult:
     """One boot of one arm. ``facts`` is what the guest reported of itself; ``differences`` what in it contradicts the machine file."""
 
@@ -34,3 +42,5 @@ class BootResult:
     reason: str = ""
     log_tail: str = ""
     reproduce: str = ""
+    first: Lost | None = None
+    """Of the guest before this one, under the same seed."""

@@ -14,9 +14,18 @@ class Accel(StrEnum):
     DETERMINISTIC = "deterministic"
     """TCG, all CPUs in one thread, in virtual time."""
     TCG = "tcg"
-    """TCG, a thread for each CPU, in real time."""
+    """TCG, in real time."""
     KVM = "kvm"
     """The host's own CPUs, in real time."""
+
+
+class TcgThreads(StrEnum):
+    """How TCG executes a guest's CPUs in real time."""
+
+    SINGLE = "single"
+    """All of them in turns, in one thread."""
+    MULTI = "multi"
+    """Each in a thread of its own. Not safe for x86_64: docs/accelerators.md, Threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,8 @@ class Machine:
     """Whether CPUs of less than the full capacity are slowed at their highest frequency too."""
     accel: Accel = Accel.DETERMINISTIC
     """``cpu``, ``kernel_args`` and ``properties`` are those for it."""
+    tcg_threads: TcgThreads = TcgThreads.SINGLE
+    """Counts with ``accel`` tcg only."""
     context_switch_cost_ns: int | None = None
     """What a switch to another task costs besides its own instructions, in ns of its CPU's own time. None: nothing is added."""
 

@@ -18,6 +18,8 @@ from kpatch_ci.model.workload import Replicate
 
 SCHEMA = "kpatch-ci/result/1"
 DEFAULT_ORIGIN = "kpatchci"
+UNDECIDED = "not so when booted again: a fault of the emulator, or a rare one of the kernel (docs/accelerators.md)"
+"""What a guest means that was lost once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,21 @@ class ArmResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Once:
+    """A guest that was lost, and not when it was booted again: real time under TCG only."""
+
+    arm: str
+    """``baseline`` or ``patched``."""
+    what: str
+    """``boot``, or workload and case."""
+    seed: str
+    reason: str
+    """How the first guest was lost."""
+    log_tail: str = ""
+    """The last lines of its console, which is ``*.first.console.log`` of the logs."""
+
+
+@dataclass(frozen=True, slots=True)
 class ArchResult:
     """A series on one architecture. ``comparisons`` holds primary figures first, then cases, then counters."""
 
@@ -49,6 +66,8 @@ class ArchResult:
     """Changed code files that no object was made from: another architecture's, or off in this configuration."""
     new_complaints: tuple[str, ...] = ()
     """What the patched kernel complains of on its boots' consoles, and the baseline does not (WARN and the like)."""
+    lost_once: tuple[Once, ...] = ()
+    """Guests that were lost, and not when booted again. Where there is one, ``status`` is no pass."""
     config_changes: tuple[str, ...] = ()
     """Kconfig symbols in which the arms differ: what the patch did to the configuration, beside its code."""
     each: EachResult | None = None

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kpatch_ci.model.boot import Lost
 from kpatch_ci.model.status import Mode, Status
 
 Scalar = str | int | float
@@ -87,3 +88,5 @@ class Replicate:
     seconds: float = 0.0
     """Wall time on the host."""
     cached: bool = False
+    first: Lost | None = None
+    """Of the guest before the one that this is of, under the same seed and with the same job."""

@@ -22,6 +22,7 @@ from kpatch_ci.model.result import ArchResult, ArmResult, SeriesResult, worst
 from kpatch_ci.model.series import Adds, ApplyResult, Arm, Contrast, Series
 from kpatch_ci.model.status import Status, Verdict
 from kpatch_ci.model.workload import Replicate, WorkloadPlan
+from kpatch_ci.pipeline.again import lost_once, undecided
 from kpatch_ci.pipeline.each import checks_of, each_of, judged
 from kpatch_ci.pipeline.engine import Values
 from kpatch_ci.pipeline.plan import plans_for
@@ -161,6 +162,7 @@ def _arch(
         proofs=proofs,
         not_compiled=tuple(path for path, made in patched.build.compiled.items() if not made) if patched else (),
         new_complaints=_new_complaints(baseline, patched),
+        lost_once=lost_once(baseline, patched),
         differing=patched.build.differing if patched and not series.base else None,
         config_changes=_config_changes(baseline, patched),
         each=each,
@@ -230,7 +232,8 @@ def _judge(
     if _unchanged(series, baseline, patched):
         return Status.FAILED, f"the series leaves the image unchanged: {_why_unchanged(patched)}; not benchmarked"
     fault = _proof_fault(proofs) or _boot_fault(baseline, patched)
-    return fault or _run_fault(baseline, patched) or _no_time(patched) or _regression(compared) or (Status.PASSED, "")
+    fault = fault or _run_fault(baseline, patched) or _no_time(patched) or _regression(compared)
+    return fault or undecided(lost_once(baseline, patched)) or (Status.PASSED, "")
 
 
 def _no_time(patched: ArmResult) -> tuple[Status, str] | None:

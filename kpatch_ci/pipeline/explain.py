@@ -85,6 +85,8 @@ class Recorder:
         why = f"{cached} of {len(runs)} reused, {len(runs) - cached} measured" + (
             "" if passed == len(runs) else f", {passed} passed"
         )
+        again = sum(r.first is not None for r in runs)
+        why += f", {again} booted again after a first guest was lost" if again else ""
         if any(r.mode in (Mode.TCG, Mode.KVM) for r in runs):
             why += "; in real time nothing is kept or reused"
         seconds = round(sum(r.seconds for r in runs if not r.cached), 2)

@@ -19,6 +19,7 @@ from typing import Any
 from kpatch_ci.guest.events import find_event
 from kpatch_ci.guest.guests import Guests
 from kpatch_ci.guest.image import GuestImage, find_image, make_image
+from kpatch_ci.guest.secondlook import twice
 from kpatch_ci.kernel.build import Builder, BuildRequest
 from kpatch_ci.kernel.external import External, read_external
 from kpatch_ci.kernel.kconfig import Requested, read_fragments
@@ -307,7 +308,7 @@ class _One:
         name = f"{self.machine.arch}-{self.arm.label}-{self.plan.name}-{self.case.label}-{self.seed}".replace("/", "_")
         raw = place.replicate(boot, build, image, self.machine, self.job, logs=self.stages.session.logs, name=name)
         mode = self._mode(image)
-        result = replace(self._parse(raw.text, mode), seconds=round(raw.seconds, 3))
+        result = replace(self._parse(raw.text, mode), seconds=round(raw.seconds, 3), first=raw.first)
         if raw.status is Status.PASSED and result.status is Status.PASSED:
             if mode is Mode.DETERMINISTIC:
                 self._keep(boot, raw.text, result.seconds)
@@ -319,7 +320,8 @@ class _One:
         guests_end = result.status is Status.PASSED or "crashed" in raw.reason or booting
         if raw.status is not Status.PASSED and guests_end:
             result = replace(result, status=raw.status, reason=raw.reason)
-        return replace(result, samples={}, log_tail=raw.log_tail or result.log_tail)
+        reason = twice(result.reason, raw.first)
+        return replace(result, samples={}, reason=reason, log_tail=raw.log_tail or result.log_tail)
 
     def _keep(self, boot: BootResult, text: str, seconds: float) -> None:
         key = self.stages.guests.replicate_key(boot, self.job)

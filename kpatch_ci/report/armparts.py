@@ -133,6 +133,21 @@ class ReplicateDoc(Part):
     """Last lines of what the workload said."""
 
 
+class OnceDoc(Part):
+    """A guest that was lost, and not when it was booted again (real time under TCG)."""
+
+    arm: str
+    """``baseline`` or ``patched``."""
+    what: str
+    """``boot``, or workload and case."""
+    seed: str
+    """Of the boot, or ``boot.run``."""
+    reason: str
+    """How the first guest was lost."""
+    log_tail: str = ""
+    """The last lines of its console."""
+
+
 class ReplicatesDoc(Part):
     """Count of one arm's replicates, and those that gave no samples."""
 

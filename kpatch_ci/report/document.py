@@ -113,6 +113,7 @@ def _arch(arch: ArchResult, logs: Logs) -> Json:
         "not_compiled": list(arch.not_compiled),
         "config_changes": list(arch.config_changes),
         "new_complaints": list(arch.new_complaints),
+        "lost_once": [_fields(one, "arm what seed reason log_tail") for one in arch.lost_once],
         "each": each_json(arch.each, logs),
         "checks": [check_json(c) for c in arch.checks],
         "differing": None if arch.differing is None else {name: list(s) for name, s in arch.differing.items()},

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from kpatch_ci.model.result import UNDECIDED
 from kpatch_ci.model.status import Status, Verdict
 from kpatch_ci.report.checks import warning_line
-from kpatch_ci.report.schema import ArchDoc, ArmBootDoc, BuildDoc, Document, ReplicateDoc
+from kpatch_ci.report.schema import ArchDoc, ArmBootDoc, BuildDoc, Document, OnceDoc, ReplicateDoc
 from kpatch_ci.report.view import BAD, every_arch, hunks, primaries, sentence
 
 
@@ -17,7 +18,7 @@ class Failure:
     """One thing that went wrong, and all that a person needs to look into it. Texts are as they came: not escaped."""
 
     stage: str
-    """apply, build.ARM, each, check.CHECKER, proof, boot.ARM, run.ARM, verdict."""
+    """apply, build.ARM, each, check.CHECKER, proof, boot.ARM, run.ARM, once.ARM, verdict."""
     series: tuple[str, ...]
     arch: str
     status: Status
@@ -68,6 +69,7 @@ def arch_failures(series: str, arch: ArchDoc) -> list[Failure]:
         *_each(series, arch),
         *_checks(series, arch),
         *_proofs(series, arch),
+        *_lost_once(series, arch),
         *_verdicts(series, arch),
     ]
     if not found and arch.status in BAD:
@@ -148,6 +150,19 @@ def _proofs(series: str, arch: ArchDoc) -> Iterator[Failure]:
     broken = [p for p in arch.proofs if p.broken]
     if broken:
         yield Failure("proof", (series,), arch.arch, Status.FAILED, proof_reason(arch), reproduce=arch.reproduce)
+
+
+def once_reason(one: OnceDoc) -> str:
+    """What was seen, and what nobody can tell from it."""
+    return f"{one.what}: {one.reason}; {UNDECIDED}"
+
+
+def _lost_once(series: str, arch: ArchDoc) -> Iterator[Failure]:
+    for one in arch.lost_once:
+        reason, stage = once_reason(one), f"once.{one.arm}"
+        yield Failure(
+            stage, (series,), arch.arch, Status.ERROR, reason, one.seed, one.log_tail, reproduce=arch.reproduce
+        )
 
 
 def proof_reason(arch: ArchDoc) -> str:

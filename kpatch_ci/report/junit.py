@@ -19,10 +19,10 @@ from kpatch_ci.model.status import Status, Verdict
 from kpatch_ci.report.checks import check_line, finding_lines, warning_line
 from kpatch_ci.report.clean import one_line, printable, tail
 from kpatch_ci.report.document import as_document
-from kpatch_ci.report.failures import arch_failures, boot_reason, build_reason, proof_reason
+from kpatch_ci.report.failures import arch_failures, boot_reason, build_reason, once_reason, proof_reason
 from kpatch_ci.report.parts import CheckDoc
 from kpatch_ci.report.proofs import proven
-from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, Document, ReplicateDoc
+from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, Document, OnceDoc, ReplicateDoc
 from kpatch_ci.report.view import BAD, applied, cases, every_arch, figure, hunks, mean, primaries, sentence
 
 TAIL = 100
@@ -84,6 +84,7 @@ def _cases(suite: str, series: str, arch: ArchDoc) -> Iterator[TestCase]:
     tests = [_apply(suite, arch), _build(suite, arch, "baseline"), _build(suite, arch, "patched"), _proof(suite, arch)]
     tests += [*_each(suite, arch), *(_check(suite, c) for c in arch.checks)]
     tests += [_boot(suite, arch, "baseline"), _boot(suite, arch, "patched")]
+    tests += [_once(suite, one) for one in arch.lost_once]
     tests += [_figure(suite, arch, c) for c in (*primaries(arch), *cases(arch))]
     yield from tests
     if arch.status in BAD and not any(t.is_failure() or t.is_error() for t in tests):
@@ -175,6 +176,12 @@ def _boot(suite: str, arch: ArchDoc, arm: str) -> TestCase:
         log_tail=text,
         seconds=sum(b.seconds for b in boot.boots if not b.cached),
     )
+
+
+def _once(suite: str, one: OnceDoc) -> TestCase:
+    """A guest that was lost and not when booted again: an error, for it is neither a pass nor proven to be the patch."""
+    name = f"once.{one.arm} {one.what} seed {one.seed}"
+    return _case(suite, name, Status.ERROR, once_reason(one), log_tail=one.log_tail)
 
 
 def _figure(suite: str, arch: ArchDoc, comparison: ComparisonDoc) -> TestCase:

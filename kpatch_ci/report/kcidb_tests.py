@@ -9,7 +9,7 @@ from typing import Any
 
 from kpatch_ci.model.status import Status, Verdict
 from kpatch_ci.report.checks import check_line, each_line, finding_lines, patch_lines
-from kpatch_ci.report.failures import arch_failures, boot_reason, proof_reason
+from kpatch_ci.report.failures import arch_failures, boot_reason, once_reason, proof_reason
 from kpatch_ci.report.proofs import proven
 from kpatch_ci.report.schema import ArchDoc, ArmBootDoc, ComparisonDoc
 from kpatch_ci.report.view import BAD, mean, primaries, sentence
@@ -61,7 +61,9 @@ def _of_series(arch: ArchDoc) -> Iterator[Json]:
     for comparison in arch.comparisons:
         yield _figure(arch, comparison)
     reason = arch.reason or "; ".join(f.reason for f in arch_failures("", arch))
-    yield {"path": "verdict", "status": STATUS[arch.status], "reason": reason, "misc": {"reproduce": arch.reproduce}}
+    once = [f"{one.arm} seed {one.seed}: {once_reason(one)}" for one in arch.lost_once]
+    told = {"reproduce": arch.reproduce, **({"lost_once": once} if once else {})}
+    yield {"path": "verdict", "status": STATUS[arch.status], "reason": reason, "misc": told}
 
 
 def _boot(arch: ArchDoc, arm: str) -> Json:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from kpatch_ci.model.result import DEFAULT_ORIGIN
 from kpatch_ci.report.applyparts import ApplyDoc, HunkDoc
-from kpatch_ci.report.armparts import ArmBootDoc, BootDoc, BuildDoc, ReplicateDoc, ReplicatesDoc
+from kpatch_ci.report.armparts import ArmBootDoc, BootDoc, BuildDoc, OnceDoc, ReplicateDoc, ReplicatesDoc
 from kpatch_ci.report.claimparts import ClaimDoc, JudgedClaimDoc
 from kpatch_ci.report.parts import KEEP_UNKNOWN, CheckDoc, EachDoc, ModeText, Number, StatusText, VerdictText
 from kpatch_ci.report.recorded import PlacementTimesDoc, TimelineDoc
@@ -28,6 +28,7 @@ __all__ = [
     "FrequencyTimesDoc",
     "HunkDoc",
     "JudgedClaimDoc",
+    "OnceDoc",
     "PlacementTimesDoc",
     "ProofDoc",
     "ReplicateDoc",
@@ -195,6 +196,8 @@ class ArchDoc(Part):
     """Kconfig symbols in which the arms differ."""
     new_complaints: list[str] = []
     """What the patched kernel complains of on its consoles, and the baseline does not."""
+    lost_once: list[OnceDoc] = []
+    """Guests that were lost, and not when booted again: no pass, and no proof against the patch."""
     each: EachDoc | None = None
     """A build after every patch; null where that was not asked for."""
     checks: list[CheckDoc] = []

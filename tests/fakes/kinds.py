@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kpatch_ci.model.result import SCHEMA, ArchResult, RunResult, SeriesResult
+from kpatch_ci.model.result import SCHEMA, ArchResult, Once, RunResult, SeriesResult
 from kpatch_ci.model.status import Mode, Status, Verdict
 from kpatch_ci.model.workload import Replicate
 from kpatch_ci.report.document import as_document
@@ -76,6 +76,15 @@ def unpaired() -> ArchResult:
     return arch_result(comparisons=(primary, case), baseline=arms["baseline"], patched=arms["patched"])
 
 
+def lost_once(found: ArchResult) -> ArchResult:
+    """A guest that panicked, and did not when it was booted again, beside whatever else was found."""
+    once = Once("patched", "hackbench groups=8", "1.1", "the kernel panicked once", "RIP: sched_clock_tick+0x1")
+    found = replace(found, lost_once=(once, replace(once, arm="baseline", reason="silent for 7 s")))
+    if found.status is Status.FAILED:
+        return found
+    return replace(found, status=Status.ERROR, reason="the kernel panicked once; not so when booted again")
+
+
 def infrastructure() -> ArchResult:
     """The baseline does not build: nobody's patch is to blame."""
     broken = build_failed(arm="baseline")
@@ -119,6 +128,7 @@ def _hostile() -> Kind:
     return Kind(run_result((MARKUP, arch)), {(MARKUP, "arm64"): Status.PASSED}, samples=6)
 
 
+ONCE = ("the kernel panicked once", "silent for 7 s")
 KINDS: Mapping[str, Kind] = {
     "all passed": single(arch_result(), samples=12),
     "apply failed": single(apply_failed(), "hunk 1 of kernel/sched/core.c finds no place"),
@@ -135,6 +145,8 @@ KINDS: Mapping[str, Kind] = {
     "one of two architectures": _two_arches(),
     "on no architecture": _no_arch(),
     "tcg": single(unpaired(), samples=5, mode=Mode.TCG),
+    "lost once": single(lost_once(unpaired()), *ONCE, "not so when booted again", samples=5, mode=Mode.TCG),
+    "lost once, and regressed": single(lost_once(regressed()), "regressed", *ONCE, samples=12),
     "markup in names": _hostile(),
     "no series": Kind(run_result(series=()), {}),
     "an old file": Kind(old_document(), {("S", "arm64"): Status.FAILED}, ("an old reason",), 2),

@@ -9,19 +9,23 @@ from pathlib import Path
 
 import pytest
 
+from kpatch_ci.guest.files import machine_slice
 from kpatch_ci.guest.guests import RawRun
 from kpatch_ci.guest.qemu import accelerator, command_line, fresh_argv, plain_argv
 from kpatch_ci.guest.runner import devices
 from kpatch_ci.guest.tsc import host_tsc_khz, keeps_time, told_its_rate
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.errors import InfrastructureError
-from kpatch_ci.model.machine import Accel
+from kpatch_ci.model.machine import Accel, Machine, TcgThreads
 from kpatch_ci.model.status import Status
 from tests.fakes.qemu import CRASH
 from tests.unit.guest.test_guest_guests import MACHINE, Bench, events, make_bench
 
 TCG = replace(MACHINE, accel=Accel.TCG)
 KVM = replace(MACHINE, accel=Accel.KVM)
+MULTI = replace(TCG, tcg_threads=TcgThreads.MULTI)
+TCG_KINDS = [(TCG, "tcg,thread=single"), (MULTI, "tcg,thread=multi"), (KVM, "kvm")]
+PANIC = f"the guest crashed: {CRASH.strip()}"
 
 
 @pytest.fixture
@@ -29,12 +33,21 @@ def bench(tmp_path: Path) -> Bench:
     return make_bench(tmp_path)
 
 
-def measure(bench: Bench, boot: BootResult, *, limit: float = 20.0, silence: float = 20.0, **scenario: str) -> RawRun:
+def measure(
+    bench: Bench,
+    boot: BootResult,
+    *,
+    limit: float = 20.0,
+    silence: float = 20.0,
+    machine: Machine = TCG,
+    **scenario: str,
+) -> RawRun:
     guests = bench.guests(limit=limit, silence=silence, **scenario)
-    return guests.replicate(boot, bench.build, bench.image, TCG, "seed\t3\n", logs=bench.folder / "logs", name="dd-1")
+    logs = bench.folder / "logs"
+    return guests.replicate(boot, bench.build, bench.image, machine, "seed\t3\n", logs=logs, name="dd-1")
 
 
-@pytest.mark.parametrize(("machine", "words"), [(TCG, ["-accel", "tcg,thread=multi"]), (KVM, ["-accel", "kvm"])])
+@pytest.mark.parametrize(("machine", "words"), [(m, ["-accel", words]) for m, words in TCG_KINDS])
 def test_one_accelerator_is_named_and_no_virtual_time(machine, words) -> None:  # type: ignore[no-untyped-def]
     argv = fresh_argv(machine, 1, dtb=False, qmp_fd=5)
     assert argv[argv.index("-accel") : argv.index("-accel") + 2] == words
@@ -56,9 +69,10 @@ def test_only_kvm_needs_a_device_of_the_host() -> None:
 
 
 def test_the_accelerator_in_words() -> None:
-    told = [accelerator(m) for m in (MACHINE, TCG, KVM)]
+    told = [accelerator(m) for m in (MACHINE, TCG, MULTI, KVM)]
     assert told == [
         "tcg, icount shift=0, sleep=off",
+        "tcg, all CPUs in one thread in turns, real time",
         "tcg, a thread for each CPU, real time",
         "kvm, real time",
     ]
@@ -79,7 +93,17 @@ def test_a_boot_is_checked_and_not_kept(bench: Bench, machine) -> None:  # type:
 
 def test_accelerators_do_not_share_a_key(bench: Bench) -> None:
     guests = bench.guests()
-    assert len({guests.boot_key(bench.build, bench.image, m, 1) for m in (MACHINE, TCG, KVM)}) == 3
+    assert len({guests.boot_key(bench.build, bench.image, m, 1) for m in (MACHINE, TCG, MULTI, KVM)}) == 4
+
+
+def test_tcgs_threads_are_no_part_of_a_key_elsewhere(bench: Bench) -> None:
+    guests = bench.guests()
+    for machine in (MACHINE, KVM):
+        other = replace(machine, tcg_threads=TcgThreads.MULTI)
+        assert guests.boot_key(bench.build, bench.image, machine, 1) == guests.boot_key(
+            bench.build, bench.image, other, 1
+        )
+        assert machine_slice(machine) == machine_slice(other)
 
 
 def test_a_replicate_boots_anew_and_gets_its_job(bench: Bench) -> None:
@@ -112,8 +136,8 @@ def test_a_guest_that_hangs_in_its_boot_is_given_up(bench: Bench, scenario: str)
 
 
 def test_a_guest_that_hangs_in_its_job_is_given_up_only_by_the_jobs_limit(bench: Bench) -> None:
-    boot, began = bench.boot(machine=TCG), time.monotonic()
-    run = measure(bench, boot, limit=7.0, silence=6.0, fresh="hang-job")
+    boot, began = bench.boot(machine=KVM), time.monotonic()
+    run = measure(bench, boot, machine=KVM, limit=7.0, silence=6.0, fresh="hang-job")
     assert (run.status, run.reason) == (Status.FAILED, "the guest was not done after 7 s")
     assert time.monotonic() - began >= 7
 
@@ -128,13 +152,13 @@ def test_each_guest_is_what_was_asked_for(bench: Bench) -> None:
 
 
 def test_a_panic_and_an_agents_complaint_are_reasons(bench: Bench) -> None:
-    panic = bench.boot(machine=TCG, fresh="boot-panic")
-    assert (panic.status, panic.reason) == (Status.FAILED, f"the guest crashed: {CRASH.strip()}")
+    panic = bench.boot(machine=KVM, fresh="boot-panic")
+    assert (panic.status, panic.reason) == (Status.FAILED, PANIC)
     assert bench.boot(machine=TCG, fresh="agent").reason == "the guest's agent failed: boot seed: No such device"
 
 
 def test_a_boot_whose_guest_does_not_end_well_failed(bench: Bench) -> None:
-    boot = bench.boot(machine=TCG, fresh="mute")
+    boot = bench.boot(machine=KVM, fresh="mute")
     assert (boot.status, boot.reason) == (Status.FAILED, "the guest ended without a word")
     assert measure(bench, bench.boot(machine=TCG), fresh="killed").status is Status.ERROR
 

@@ -9,7 +9,7 @@ import pytest
 
 from kpatch_ci.guest.machine import format_cpus, load_machine, machine_files, parse_cpus
 from kpatch_ci.model.errors import UserError
-from kpatch_ci.model.machine import Accel, Cluster
+from kpatch_ci.model.machine import Accel, Cluster, TcgThreads
 
 QEMU = Path(__file__).parents[3] / "qemu"
 
@@ -93,6 +93,23 @@ def test_a_file_says_what_holds_with_one_accelerator_only(tmp_path: Path) -> Non
     assert kvm.properties == {"a.b": "3", "c.d": "2"}
     assert (tcg.accel, tcg.cpu, tcg.kernel_args) == (Accel.TCG, "cortex-a57", ("y=2", "quiet"))
     assert tcg.properties == {"a.b": "1", "c.d": "2"}
+
+
+def test_tcg_has_one_thread_unless_the_file_says_otherwise(tmp_path: Path) -> None:
+    assert load_machine(written(tmp_path, GOOD + ONLY), Accel.TCG).tcg_threads is TcgThreads.SINGLE
+    many = ONLY.replace("kernel_args: [y=2]", "threads: multi")
+    assert load_machine(written(tmp_path, GOOD + many), Accel.TCG).tcg_threads is TcgThreads.MULTI
+    with pytest.raises(UserError, match=r"small\.yaml:20: .*threads.*'single' or 'multi'"):
+        load_machine(written(tmp_path, GOOD + many.replace("multi", "eight")))
+    with pytest.raises(UserError, match="threads"):
+        load_machine(written(tmp_path, GOOD + ONLY.replace("cpu: host", "threads: multi")))
+
+
+def test_x86_64_never_has_a_thread_for_each_cpu() -> None:
+    """QEMU patches code under the feet of a CPU that is executing it: docs/accelerators.md."""
+    for path in QEMU.glob("x86_64*.yaml"):
+        assert load_machine(path, Accel.TCG).tcg_threads is TcgThreads.SINGLE
+    assert load_machine(QEMU / "arm64-6+2-fixed.yaml", Accel.TCG).tcg_threads is TcgThreads.MULTI
 
 
 def test_an_unknown_accelerator_is_named_with_the_choices(tmp_path: Path) -> None:

@@ -171,6 +171,27 @@ def test_a_replicate_whose_boot_is_lost_says_so(tmp_path: Path) -> None:
     assert agent.work(values).reason == "the guest ended before it was ready"
 
 
+@pytest.mark.parametrize("how", ["panic", "boot-panic", "killed"])
+def test_a_replicate_whose_first_guest_was_lost_has_the_seconds_figures_and_tells_it(tmp_path: Path, how: str) -> None:
+    _, values = replicate(stages(TCG, folder=tmp_path), tmp_path)
+    made = stages(TCG, folder=tmp_path, fresh=f"once-{how}")
+    found = made.replicates(TCG, Arm(BASELINE), HACKBENCH, SEEDS[:1])[0].work(values)
+    assert (found.status, found.samples["time"], found.reason) == (Status.PASSED, 0.4, "")
+    assert found.first is not None
+    assert found.first.reason.startswith("QEMU ended" if how == "killed" else "the guest crashed: ")
+    assert made.failed("x86_64 baseline hackbench groups=4") == 0
+
+
+def test_a_replicate_that_is_lost_twice_failed_and_tells_both(tmp_path: Path) -> None:
+    _, values = replicate(stages(TCG, folder=tmp_path), tmp_path)
+    made = stages(TCG, folder=tmp_path, fresh="panic")
+    found = made.replicates(TCG, Arm(BASELINE), HACKBENCH, SEEDS[:1])[0].work(values)
+    assert found.status is Status.FAILED
+    assert found.reason.count("the guest crashed: ") == 2
+    assert "booted again after the first guest was lost: the guest crashed: " in found.reason
+    assert made.failed("x86_64 baseline hackbench groups=4") == 1
+
+
 def test_what_was_skipped_has_the_mode_of_the_rest(tmp_path: Path) -> None:
     made = stages(TCG, folder=tmp_path)
     node, values = replicate(made, tmp_path)
