@@ -25,7 +25,8 @@ MODE_NOTES = {
     ),
     Mode.TCG: (
         "Emulated CPUs (TCG) in the host's real time: figures depend on this host, on its load, and on how fast it emulates which"
-        " instruction; there is no cache, TLB or branch model. Each run is a boot of its own; the arms are compared unpaired."
+        " instruction; there is no cache, TLB or branch model, and x86_64's CPUs take turns in one thread. Each run is a boot of its"
+        " own; the arms are compared unpaired."
     ),
     Mode.KVM: (
         "The host's own CPUs (KVM) in real time: figures depend on this host, its load and its frequency scaling. Each run is a boot"
