@@ -13,7 +13,15 @@ import click
 
 from kpatch_ci.cli.bisect_progress import StepProgress
 from kpatch_ci.cli.mails import series_asked_for
-from kpatch_ci.cli.options import chosen, command_line, fuzz_option, output_directory, stderr_console
+from kpatch_ci.cli.options import (
+    accel_option,
+    chosen,
+    command_line,
+    fuzz_option,
+    output_directory,
+    quick_option,
+    stderr_console,
+)
 from kpatch_ci.cli.output import print_json, say, tables, verbosity
 from kpatch_ci.config.load import Config
 from kpatch_ci.kernel.build import default_jobs
@@ -61,6 +69,8 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--restart", is_flag=True, help="Forget the steps of an earlier, interrupted one (builds and samples stay)."),
     click.option("-c", "--config", "config_file", type=click.Path(path_type=Path), help="Pipeline file [pipeline.yaml]."),
     click.option("--profile", metavar="NAME", help="A profile of the file."),
+    quick_option,
+    accel_option,
     click.option("-j", "--jobs", type=click.IntRange(1, 1024), default=default_jobs, help="CPUs to use [all]."),
     click.option("--output", type=click.Path(path_type=Path), help="Directory for bisect.txt, .json, .log [results/<run-id>]."),
     click.option("--json", "as_json", is_flag=True, help="bisect.json on stdout; everything else goes to stderr."),
@@ -166,7 +176,8 @@ def _config(given: dict[str, Any]) -> Config:
         "workload": (given["workload"],) if given["workload"] else (),
         "seeds": None,
         "profile": given["profile"],
-        "quick": False,
+        "quick": given["quick"],
+        "accel": given["accel"],
         "tree": given["tree"],
         "fuzz": given["fuzz"],
     }

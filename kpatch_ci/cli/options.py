@@ -21,8 +21,9 @@ from rich.console import Console
 from kpatch_ci.cli.console import SafeConsole
 from kpatch_ci.cli.output import verbosity
 from kpatch_ci.cli.progress import LiveProgress, PlainProgress
+from kpatch_ci.config.accel import check_accelerators
 from kpatch_ci.config.load import DEFAULT_PROFILE, Config, Selection, load_config
-from kpatch_ci.config.selection import Choice
+from kpatch_ci.config.selection import Asked, Choice
 from kpatch_ci.kernel.build import default_jobs
 from kpatch_ci.model.machine import Accel
 from kpatch_ci.pipeline.run import new_run_id
@@ -44,6 +45,14 @@ fuzz_option = click.option(
 )
 
 
+accel_option = click.option(
+    "--accel",
+    type=click.Choice([str(a) for a in Accel]),
+    help="What executes the guests, instead of the machine files' `accel` (docs/accelerators.md).",
+)
+quick_option = click.option("--quick", is_flag=True, help="Same as --profile quick: for people who wait.")
+
+
 def selection(function: F) -> F:
     """-c, --tree, --series, --fuzz, --arch, --workload, --seeds, --profile/--quick, --accel, --jobs."""
     for decorate in (
@@ -60,12 +69,8 @@ def selection(function: F) -> F:
         click.option("--workload", multiple=True, metavar="NAME", help="Only this workload. Repeatable."),
         click.option("--seeds", type=int, metavar="N", help="This many boots of one run each, instead of the file's."),
         click.option("--profile", metavar="NAME", help="A profile of the file."),
-        click.option(
-            "--accel",
-            type=click.Choice([str(a) for a in Accel]),
-            help="What executes the guests, instead of the machine files' `accel` (docs/accelerators.md).",
-        ),
-        click.option("--quick", is_flag=True, help="Same as --profile quick: for people who wait."),
+        accel_option,
+        quick_option,
         click.option("-j", "--jobs", type=click.IntRange(1, 1024), default=default_jobs, help="CPUs to use [all]."),
         verbosity,
     ):
@@ -166,7 +171,7 @@ def chosen(options: dict[str, Any]) -> Config:
             tree=options["tree"],
             variants=options.get("variants", False),
             fuzz=options["fuzz"],
-            accel=Accel(options["accel"]) if options.get("accel") else None,
+            accel=_accel(options),
             precision_percent=options.get("precision_percent"),
             max_seeds=options.get("max_seeds"),
             budget=options.get("budget"),
@@ -174,8 +179,23 @@ def chosen(options: dict[str, Any]) -> Config:
     )
 
 
-def narrowed_to(config: Config, choice: Choice) -> Config:
-    """The configuration with what was picked from a patch's paths."""
+def _accel(options: dict[str, Any]) -> Accel | None:
+    return Accel(options["accel"]) if options.get("accel") else None
+
+
+def settled_by(options: dict[str, Any], config: Config) -> Asked:
+    """What the command line has settled, so that a patch's paths have no say in it."""
+    named = options["profile"] not in (None, DEFAULT_PROFILE)
+    return Asked(
+        arches=bool(options["arch"]),
+        machines=named and config.own_machines,
+        workloads=bool(options["workload"]),
+    )
+
+
+def narrowed_to(config: Config, choice: Choice, options: dict[str, Any]) -> Config:
+    """The configuration with what was picked from a patch's paths. Raises UserErrors for a machine that --accel cannot run."""
+    check_accelerators(choice.machines, config.root / "qemu", _accel(options))
     more = tuple(name for name in choice.kconfig if name not in config.kconfig)
     return replace(config, machines=choice.machines, workloads=choice.workloads, kconfig=(*config.kconfig, *more))
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from kpatch_ci import __version__
 from kpatch_ci.cli.checks import check_options, chosen_checks
 from kpatch_ci.cli.console import SafeConsole
 from kpatch_ci.cli.history.recording import Keep, history_options, keep, where_to_keep
@@ -26,8 +28,8 @@ from kpatch_ci.cli.options import (
     stderr_console,
 )
 from kpatch_ci.cli.output import say, shows_everything
-from kpatch_ci.config.load import Config
-from kpatch_ci.model.result import RunResult
+from kpatch_ci.config.load import DEFAULT_PROFILE, Config
+from kpatch_ci.model.result import RunResult, SeriesResult
 from kpatch_ci.model.series import Series
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.pipeline.assemble import flags_of
@@ -39,6 +41,7 @@ from kpatch_ci.report.terminal import print_details, print_failures, show_checks
 from kpatch_ci.report.write import to_json, write_reports
 from kpatch_ci.store.atomic import write_text
 
+NOT_BUILT = "nothing to build: no file that the series touches is part of a kernel that this run could test"
 EXIT = {Status.PASSED: 0, Status.SKIPPED: 0, Status.FAILED: 1, Status.ERROR: 3}
 
 
@@ -121,6 +124,23 @@ def conclude(
     show(result, directory, SafeConsole(stderr=as_json), exports)
     keep(document, directory, history)
     return EXIT[result.status]
+
+
+def not_built(config: Config, series: Series, run_id: str) -> RunResult:
+    """The result for a series that touches no file of any kernel here: it passes, and says that nothing was built."""
+    chosen_lines = (*series.chosen, NOT_BUILT)
+    return RunResult(
+        run_id=run_id,
+        started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        seconds=0.0,
+        profile=config.profile or DEFAULT_PROFILE,
+        mode=Mode.DETERMINISTIC,
+        tree={"label": config.tree},
+        fingerprint={"kpatch_ci": __version__},
+        series=(SeriesResult(series.name, series.title, series.notes, (), chosen=chosen_lines),),
+        command=command_line(),
+        origin=config.origin,
+    )
 
 
 def show(result: RunResult, directory: Path, out: Console, exports: Sequence[str] = ()) -> None:

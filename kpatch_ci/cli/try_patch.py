@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +10,12 @@ from typing import Any
 
 import click
 
-from kpatch_ci import __version__
 from kpatch_ci.cli.checks import check_options, chosen_checks
 from kpatch_ci.cli.console import SafeConsole
 from kpatch_ci.cli.history.recording import Keep, history_options, where_to_keep
 from kpatch_ci.cli.mails import mail_options, series_asked_for, show_patches
 from kpatch_ci.cli.options import (
     chosen,
-    command_line,
     export_option,
     exports_asked_for,
     narrowed_to,
@@ -26,22 +23,18 @@ from kpatch_ci.cli.options import (
     pipeline_file,
     precision_options,
     selection,
+    settled_by,
 )
 from kpatch_ci.cli.output import say
-from kpatch_ci.cli.run import conclude, perform
-from kpatch_ci.config.accel import check_accelerators
-from kpatch_ci.config.load import DEFAULT_PROFILE, Config
+from kpatch_ci.cli.run import NOT_BUILT, conclude, not_built, perform
+from kpatch_ci.config.load import Config
 from kpatch_ci.config.narrow import profiles_of
-from kpatch_ci.config.selection import Asked, choose
-from kpatch_ci.model.machine import Accel
-from kpatch_ci.model.result import RunResult, SeriesResult
+from kpatch_ci.config.selection import choose
 from kpatch_ci.model.series import Series
-from kpatch_ci.model.status import Mode
 from kpatch_ci.pipeline.foresee import foresee
 from kpatch_ci.pipeline.session import Session
 
 QUICK = "quick"
-NOTHING = "nothing to build: no file that the series touches is part of a kernel that this run could test"
 
 
 @click.command(name="try")
@@ -88,16 +81,15 @@ def command(
     config = chosen(options)
     exports = exports_asked_for(formats, config)
     history = where_to_keep(options, config.history)
-    choice = choose(config.rules, series.paths, config.machines, config.workloads, _asked(options, config))
+    choice = choose(config.rules, series.paths, config.machines, config.workloads, settled_by(options, config))
     for line in choice.lines:
         say(line)
     series = replace(series, chosen=choice.lines)
     if not choice.built:
-        say(NOTHING)
+        say(NOT_BUILT)
         return _nothing_to_do(config, series, output, as_json=as_json, exports=exports, history=history)
     checks = chosen_checks(options)
-    narrowed = narrowed_to(config, choice)
-    check_accelerators(narrowed.machines, config.root / "qemu", Accel(options["accel"]) if options["accel"] else None)
+    narrowed = narrowed_to(config, choice, options)
     how = {"jobs": options["jobs"], "output": output, "as_json": as_json, "exports": exports, "history": history}
     return perform(narrowed, [series], **how, checks=checks, look=_look)
 
@@ -108,15 +100,6 @@ def _profile(options: dict[str, Any]) -> str | None:
     if given or options["quick"]:
         return given
     return QUICK if QUICK in profiles_of(pipeline_file(options)) else None
-
-
-def _asked(options: dict[str, Any], config: Config) -> Asked:
-    named = options["profile"] not in (None, DEFAULT_PROFILE)
-    return Asked(
-        arches=bool(options["arch"]),
-        machines=named and config.own_machines,
-        workloads=bool(options["workload"]),
-    )
 
 
 def _look(session: Session, series: Series) -> Series:
@@ -131,16 +114,5 @@ def _nothing_to_do(
 ) -> int:
     """Reports that say so, for whoever reads those alone."""
     run_id, directory = output_directory(output)
-    result = RunResult(
-        run_id=run_id,
-        started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        seconds=0.0,
-        profile=config.profile or DEFAULT_PROFILE,
-        mode=Mode.DETERMINISTIC,
-        tree={"label": config.tree},
-        fingerprint={"kpatch_ci": __version__},
-        series=(SeriesResult(series.name, series.title, series.notes, (), chosen=(*series.chosen, NOTHING)),),
-        command=command_line(),
-        origin=config.origin,
-    )
+    result = not_built(config, series, run_id)
     return conclude(result, directory, as_json=as_json, exports=exports, history=history)
