@@ -16,11 +16,13 @@ from kpatch_ci.cli.options import pipeline_file, stderr_console
 from kpatch_ci.cli.output import log, print_json, say
 from kpatch_ci.config.entries import choices
 from kpatch_ci.config.history import read_history_settings
+from kpatch_ci.config.load import load_config
 from kpatch_ci.config.nightly import Item, NightlySettings, read_nightly
 from kpatch_ci.model.errors import KpatchError, UserError
 from kpatch_ci.model.nightly import ItemOutcome, ItemState, Night
 from kpatch_ci.pipeline.nightly import Asked, Work, exit_status, hold_night, look_ahead
 from kpatch_ci.report.clean import one_line
+from kpatch_ci.report.formats import check_formats
 from kpatch_ci.store.cache import cache_root
 from kpatch_ci.store.history.database import Database
 from kpatch_ci.store.history.place import Place
@@ -31,6 +33,7 @@ def perform(options: dict[str, Any]) -> int:
     """Everything that ``kpatch-ci nightly`` does; returns the exit status. Raises UserError for what is wrong beforehand."""
     path = pipeline_file(options)
     settings = read_nightly(path)
+    check_formats(load_config(path).exports)
     if options["site"] is not None:
         settings = replace(settings, site=options["site"].absolute())
     items = chosen(settings.items, options["names"])

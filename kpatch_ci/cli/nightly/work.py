@@ -68,7 +68,7 @@ class PipelineWork:
         night, inputs = named
         mark = {"item": item.name, "night": night, "inputs": inputs}
         result = replace(result, fingerprint={**result.fingerprint, "nightly": mark})
-        name = keep(write_reports(result, directory), directory, self._place)
+        name = keep(write_reports(result, directory, session.config.exports), directory, self._place)
         return Measured(name or run_id, str(result.status), str(directory), recorded=bool(name))
 
     def newer(self, item: Item) -> str:

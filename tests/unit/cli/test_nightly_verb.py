@@ -8,12 +8,14 @@ import sqlite3
 from collections.abc import Callable
 from email import message_from_bytes, policy
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from rich.console import Console
 
 from kpatch_ci.cli.main import main
-from kpatch_ci.cli.nightly import perform
+from kpatch_ci.cli.nightly import perform, work
 from kpatch_ci.config.nightly import Item
 from kpatch_ci.model.errors import UserError
 from kpatch_ci.model.nightly import Night, NightRun
@@ -22,6 +24,7 @@ from kpatch_ci.store.history.database import Database
 from kpatch_ci.store.history.nights import night_runs
 from kpatch_ci.store.history.place import find_place
 from kpatch_ci.store.history.record import record
+from tests.fakes.results import arch_result, run_result
 from tests.fakes.site import night_document
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -262,3 +265,15 @@ def test_a_sendmail_that_fails_is_said(night: Callable[..., tuple[int, str, str]
     code, _, err = night()
     assert code == 3
     assert "the mail was not sent: false failed with exit status 1" in err
+
+
+def test_the_exports_of_the_file_are_beside_an_item_s_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "run", lambda *_, **__: run_result(("good", arch_result())))
+    settings = cast(Any, SimpleNamespace(results=tmp_path))
+    real = work.PipelineWork(settings, find_place(str(tmp_path / "h.db")), None, jobs=1, console=Console(quiet=True))
+    session = cast(Any, SimpleNamespace(config=SimpleNamespace(exports=("csv",))))
+    done = real._measure(Item("stable", "debian:6.1"), session, (), tmp_path / "out", ("20260101-020000", "i"))
+    assert done.recorded
+    assert (tmp_path / "out/samples.csv").read_text().count("hackbench") > 0
+    (night,) = night_runs(Database(find_place(str(tmp_path / "h.db"))))
+    assert (night.item, night.night, night.inputs) == ("stable", "20260101-020000", "i")
