@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,18 @@ import pytest
 from sqlalchemy import func, select, text
 
 from kpatch_ci.model.errors import InfrastructureError, UserError
+from kpatch_ci.model.history import Limit
+from kpatch_ci.pipeline.nightsite import gather
 from kpatch_ci.store.history import schema, tables
 from kpatch_ci.store.history.database import Database
 from kpatch_ci.store.history.figures import all_samples, figures, lines
+from kpatch_ci.store.history.nights import night_fingerprints, night_parts, night_runs
 from kpatch_ci.store.history.place import find_place
 from kpatch_ci.store.history.query import Filter, list_runs, read_run, read_runs
 from kpatch_ci.store.history.record import record
 from kpatch_ci.store.history.rows import rows_of
 from tests.fakes.recorded import comparisons, document
+from tests.fakes.site import night_document, night_name
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -161,6 +166,47 @@ class HistoryContract:
         baseline = [line for line in lines(database, Filter(case="groups=8", metric="time")) if line.arm == "baseline"]
         assert [line.series for line in baseline] == ["baseline"]
 
+    def test_runs_of_nights_are_told_from_others(self, database: Database) -> None:
+        _nights(database)
+        found = night_runs(database)
+        assert [(run.item, run.night) for run in found] == [
+            (item, night_name(number)) for number in range(3) for item in ("stable", "mainline")
+        ]
+        assert [run.inputs for run in night_runs(database, "stable")] == ["i0", "i1", "i2"]
+        last, made = found[-2], night_document(2, "stable")
+        assert (last.run, last.status, last.mode) == (made["run_id"], made["status"], made["mode"])
+        assert last.tree == "/srv/linux"
+        assert (last.release, last.commit, last.seconds) == ("6.1.2", f"{2:040x}", 2.5)
+        assert night_runs(database, "none") == []
+
+    def test_parts_and_fingerprints_of_nights(self, database: Database) -> None:
+        _nights(database)
+        parts = night_parts(database)
+        own = [part for part in parts if part.run == "20260103-020000"]
+        wanted = night_document(2, "stable")["series"]
+        assert [(p.series, p.arch, p.status, p.applied) for p in own] == [
+            (s["name"], a["arch"], a["status"], a["apply"]["method"]) for s in wanted for a in s["arches"]
+        ]
+        assert [part.run for part in parts] == sorted(part.run for part in parts)
+        prints = night_fingerprints(database)
+        assert set(prints) == {run.run for run in night_runs(database)}
+        assert [prints[run.run]["gcc_arm64"] for run in night_runs(database, "stable")] == ["14.0", "14.1", "14.2"]
+        assert not [key for key in prints["20260103-020000"] if key.startswith("nightly")]
+
+    def test_the_site_of_nights_is_the_same_in_any_database(self, database: Database, tmp_path: Path) -> None:
+        reference = Database(find_place(str(tmp_path / "reference.sqlite3")))
+        limits = {"time": Limit("time", percent=3)}
+        sites = []
+        for one in (reference, database):
+            _nights(one, 12)
+            sites.append(replace(gather(one, (), limits, ("stable", "mainline")), made=""))
+        assert sites[0] == sites[1]
+        slower = [e for e in sites[1].events if e.metric == "time" and e.item == "stable"]
+        assert slower
+        assert {e.run for e in slower} == {"20260107-020000"}
+        assert {round(e.change or 0) for e in slower} == {-10}
+        assert {e.git_range for e in slower} == {f"{5:040x}"[:12] + ".." + f"{6:040x}"[:12]}
+
     def test_the_migrations_make_what_the_code_expects(self, database: Database) -> None:
         from alembic.autogenerate import compare_metadata  # noqa: PLC0415
         from alembic.migration import MigrationContext  # noqa: PLC0415
@@ -259,6 +305,17 @@ class HistoryContract:
         found = check_whole(database)
         assert set(said) <= set(found)
         assert len(found) <= len(said) + self.kills + 1  # at most one that it did not come to say
+
+
+def _nights(database: Database, count: int = 3) -> None:
+    """Nights of two items, of which ``stable`` is a tenth slower from the seventh on; and a person's run between them."""
+    for number in range(count):
+        tree = {"label": "/srv/linux", "release": f"6.1.{number}", "commit": f"{number:040x}", "tree_id": f"t{number}"}
+        made = night_document(number, "stable", inputs=f"i{number}", slower=1.1 if number >= 6 else 1.0, tree=tree)
+        made["fingerprint"]["gcc_arm64"] = f"14.{number}"
+        record(database, made)
+        record(database, night_document(number, "mainline"))
+    record(database, document(1, "20260102-120000"))
 
 
 def _at(number: int) -> float:
