@@ -13,7 +13,7 @@ from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.bisect import rule
 from kpatch_ci.pipeline.bisect.bench import Bench, Question
-from kpatch_ci.pipeline.bisect.judges import by_build, ends_by_build, judge_of
+from kpatch_ci.pipeline.bisect.judges import build_trouble, by_build, ends_by_build, judge_of
 from kpatch_ci.pipeline.bisect.memory import Memory
 
 Say = Callable[[str], None]
@@ -82,7 +82,7 @@ class _Driver:
             return ends_by_build(good, bad)
         for name, one in (("good", good), ("bad", bad)):
             if one.status is not Status.PASSED:
-                return Ends(False, f"{name} does not build: {one.reason}", ending=Ending.UNUSABLE)
+                return Ends(False, f"{name} does not build: {build_trouble(one)}", ending=Ending.UNUSABLE)
         if good.kernel_digest == bad.kernel_digest:
             why = "good and bad are the same kernel, byte for byte: nothing between them is part of this configuration"
             return Ends(False, why, ending=Ending.NO_DIFFERENCE)

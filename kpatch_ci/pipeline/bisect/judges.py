@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
+from kpatch_ci.kernel.diagnostics import errors
 from kpatch_ci.model.bisect import Change, Class, Commit, Ending, Ends, Find, How, Proof, Tally
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult
@@ -253,16 +254,26 @@ def by_build(build: BuildResult, find: Find) -> Verdict | None:
     whole = build.status is Status.PASSED
     if find is Find.BUILD and not build.misses:  # a symbol that is not there yet is no compiler's complaint
         cls = Class.GOOD if whole else Class.BAD
-        return cls, How.TRIED, "builds" if whole else build.reason, None, Tally(int(not whole), 1, build.reason)
-    return None if whole else (Class.SKIP, How.NOT_BUILT, build.reason, None, None)
+        why = "builds" if whole else build_trouble(build)
+        return cls, How.TRIED, why, None, Tally(int(not whole), 1, "" if whole else why)
+    return None if whole else (Class.SKIP, How.NOT_BUILT, build_trouble(build), None, None)
+
+
+def build_trouble(build: BuildResult) -> str:
+    """Why a build failed, with the first of the compiler's errors: one break is told from another by it."""
+    first = next(iter(errors(build.log_tail)), None)
+    where = f"{first.path}:{first.line}: " if first and first.path else ""
+    return f"{build.reason}: {where}{first.text}" if first else build.reason
 
 
 def ends_by_build(good: BuildResult, bad: BuildResult) -> Ends:
     """Of a search for what broke the build."""
     if good.status is not Status.PASSED:
-        return Ends(False, f"good does not build either: {good.reason}", ending=Ending.UNUSABLE)
+        return Ends(False, f"good does not build either: {build_trouble(good)}", ending=Ending.UNUSABLE)
     if bad.misses:
         return Ends(False, f"bad cannot be configured: {bad.reason}", ending=Ending.UNUSABLE)
     if bad.status is Status.PASSED:
         return Ends(False, "bad builds", good.kernel_digest, bad.kernel_digest, Ending.NO_DIFFERENCE)
-    return replace(Ends(True, f"bad does not build: {bad.reason}"), good_kernel=good.kernel_digest, tally=Tally(1, 1))
+    return replace(
+        Ends(True, f"bad does not build: {build_trouble(bad)}"), good_kernel=good.kernel_digest, tally=Tally(1, 1)
+    )
