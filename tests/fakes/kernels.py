@@ -76,6 +76,8 @@ class World:
     common: float = 0.05
     """Of what a seed does to every kernel alike."""
     broken: Callable[[str], bool] = lambda _: False
+    log_tail: str = ""
+    """Of a build that fails."""
     unconfigurable: Callable[[str], bool] = lambda _: False
     """A symbol that is asked for is not there."""
     unbootable: Callable[[str], bool] = lambda _: False
@@ -120,6 +122,7 @@ class FakeBench:
             kernel_digest=kernel,
             misses=(ConfigMiss("X", "y", "n", "no such symbol", "base.config:1"),) if missing else (),
             reason="" if fine else "make failed with exit status 2",
+            log_tail="" if fine else self.world.log_tail,
         )
         if not fine or self.question.find is not Find.SYMBOL:
             return made

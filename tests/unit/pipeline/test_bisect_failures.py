@@ -33,6 +33,19 @@ def test_the_commit_that_breaks_the_build_is_found_without_a_boot(lab: Lab) -> N
     assert result.error is None
 
 
+def test_a_build_that_breaks_is_told_with_the_first_of_the_compiler_s_errors(lab: Lab) -> None:
+    said = "lib/a.c:3:1: warning: old\n/src/lib/sort.c:60:9: error: implicit declaration of function 'f'\nmake: *** Error 1\n"
+    world = World(broken=lambda n: since(6, n), log_tail=said)
+    result = lab.run(world, "c0", "c9", question=Question(Find.BUILD, MACHINE))
+    told = "make failed with exit status 2: lib/sort.c:60: implicit declaration of function 'f'"
+    assert result.ends
+    assert result.ends.why == f"bad does not build: {told}"
+    assert {step.why for step in result.steps} == {"builds", told}
+    world = World(broken=lambda n: n == "c9", log_tail='ERROR: modpost: "f" [a.ko] undefined!\n')
+    result = lab.run(world, "c0", "c9", question=Question(Find.BOOT, MACHINE), state="b")
+    assert result.why == 'bad does not build: make failed with exit status 2: modpost: "f" [a.ko] undefined!'
+
+
 def test_the_commit_that_does_not_boot_is_found_past_one_that_does_not_build(lab: Lab) -> None:
     world = World(broken=lambda n: n == "c5", unbootable=lambda n: since(7, n))
     result = lab.run(world, "c0", "c9", question=Question(Find.BOOT, MACHINE))
