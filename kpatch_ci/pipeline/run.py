@@ -26,6 +26,7 @@ from kpatch_ci.pipeline.each import NO_CHECKS, Checks
 from kpatch_ci.pipeline.engine import Engine, Node, Observer, Values
 from kpatch_ci.pipeline.explain import Recorder
 from kpatch_ci.pipeline.fingerprint import fingerprint, series_digests
+from kpatch_ci.pipeline.foretell import foretell
 from kpatch_ci.pipeline.memo import Memo
 from kpatch_ci.pipeline.plan import FULL, Depth, measured_arms, plan
 from kpatch_ci.pipeline.precision import Rounds
@@ -127,6 +128,8 @@ def execute(
                 for line in left_out:
                     observer.note(line)
             ahead = plan(stages, series, depth, baseline=baseline)
+            if depth.replicates and deadline is None:
+                _say_what_is_ahead(stages.session, series, ahead, costs, observer, baseline=baseline)
             values = engine.run([node for node in ahead if node.name not in values])
             asked = session.config.precision
             if asked and depth.replicates and baseline:
@@ -149,6 +152,25 @@ def _fitted(
     found = fit(config, arms, known, costs, seconds=seconds, jobs=stages.session.jobs)
     stages.session = replace(stages.session, config=replace(config, workloads=found.workloads))
     return found.left_out
+
+
+def _say_what_is_ahead(
+    session: Session,
+    series: Sequence[Series],
+    nodes: Sequence[Node],
+    costs: Costs,
+    observer: Observer,
+    *,
+    baseline: bool,
+) -> None:
+    config = session.config
+    arms = measured_arms(series, config.workloads, baseline=baseline)
+    built = already_known(
+        [node for node in nodes if node.kind == "build"], {}
+    )  # boots and replicates: when their turn comes
+    line = foretell(config, arms, nodes, built, costs, jobs=session.jobs)
+    if line:
+        observer.note(line)
 
 
 def new_run_id(now: datetime.datetime) -> str:
