@@ -18,7 +18,9 @@ from kpatch_ci.model.workload import Replicate
 
 SCHEMA = "kpatch-ci/result/1"
 DEFAULT_ORIGIN = "kpatchci"
-UNDECIDED = "not so when booted again: a fault of the emulator, or a rare one of the kernel (docs/accelerators.md)"
+UNDECIDED = (
+    "not so when booted again: a fault of this host or its emulator, or a rare one of the kernel (docs/accelerators.md)"
+)
 """What a guest means that was lost once."""
 
 

@@ -44,7 +44,7 @@ def test_one_lost_once_is_an_error_that_says_what_nobody_can_tell() -> None:
         assert found.status is Status.ERROR
         assert found.reason == (
             f"{told}, hackbench groups=8 (seed 5.1): the guest crashed: Kernel panic - not syncing; not so when booted again: "
-            "a fault of the emulator, or a rare one of the kernel (docs/accelerators.md)"
+            "a fault of this host or its emulator, or a rare one of the kernel (docs/accelerators.md)"
         )
         assert found.lost_once == (Once(told, "hackbench groups=8", "5.1", FIRST.reason, FIRST.log_tail),)
 
