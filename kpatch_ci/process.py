@@ -70,17 +70,21 @@ class Process:
         stdin: IO[bytes] | int | None = subprocess.DEVNULL,
         stdout: IO[bytes] | int | None = subprocess.DEVNULL,
         pass_fds: Sequence[int] = (),
+        last: bool = False,
     ) -> None:
-        """Start ``argv``. Raises InfrastructureError when there is no such program or the machine has no room for it."""
+        """Start ``argv``. Raises InfrastructureError when there is no such program or the machine has no room for it.
+
+        ``last``: even after ``kill_all``, for what brings another machine back.
+        """
         self.argv = tuple(str(a) for a in argv)
-        if _stopping.is_set():
+        if _stopping.is_set() and not last:
             raise InfrastructureError(f"not starting {self.argv[0]}: stopping")
         self.started = time.monotonic()
         with _uninterrupted():
             self._popen = _popen(self.argv, cwd=cwd, env=env, stdin=stdin, stdout=stdout, pass_fds=pass_fds)
             with _live_lock:
                 _live.add(self)
-        if _stopping.is_set():  # kill_all() may have run between the check above and the registration
+        if _stopping.is_set() and not last:  # kill_all() may have run between the check above and the registration
             self.kill()
 
     @property
@@ -202,6 +206,17 @@ def kill_all() -> int:
     return len(processes)
 
 
+def is_stopping() -> bool:
+    """Whether ``kill_all`` was called."""
+    return _stopping.is_set()
+
+
+def check_stopping() -> None:
+    """For work that is no child of ours and takes long: raises InfrastructureError once ``kill_all`` was called."""
+    if _stopping.is_set():
+        raise InfrastructureError("stopping")
+
+
 def go_on() -> None:
     """Take new children again after ``kill_all``: for a verb that gives up one run and begins another."""
     _stopping.clear()
@@ -215,14 +230,15 @@ def run(
     env: Mapping[str, str] | None = None,
     log: Path | None = None,
     stdin: bytes | None = None,
+    last: bool = False,
 ) -> Completed:
-    """Run a command to its end, or end it after ``timeout`` seconds.
+    """Run a command to its end, or end it after ``timeout`` seconds; ``last``: even after ``kill_all``.
 
     What it prints goes to ``log`` when there is one, else it is returned. Raises InfrastructureError only when it cannot
     be started; how it ended is a value.
     """
     with _sink(log) as sink, _source(stdin) as source:
-        with Process(argv, cwd=cwd, env=env, stdin=source, stdout=sink) as process:
+        with Process(argv, cwd=cwd, env=env, stdin=source, stdout=sink, last=last) as process:
             code = process.wait(timeout)
             timed_out = code is None
             if timed_out:

@@ -47,7 +47,7 @@ fuzz_option = click.option(
 
 accel_option = click.option(
     "--accel",
-    type=click.Choice([str(a) for a in Accel]),
+    type=click.Choice([str(a) for a in Accel if a is not Accel.HARDWARE]),
     help="What executes the guests, instead of the machine files' `accel` (docs/accelerators.md).",
 )
 quick_option = click.option("--quick", is_flag=True, help="Same as --profile quick: for people who wait.")

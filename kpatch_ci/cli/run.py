@@ -31,7 +31,7 @@ from kpatch_ci.cli.output import say, shows_everything
 from kpatch_ci.config.load import DEFAULT_PROFILE, Config
 from kpatch_ci.model.result import RunResult, SeriesResult
 from kpatch_ci.model.series import Series
-from kpatch_ci.model.status import Mode, Status
+from kpatch_ci.model.status import REAL_TIME, Status
 from kpatch_ci.pipeline.assemble import flags_of
 from kpatch_ci.pipeline.each import NO_CHECKS, Checks
 from kpatch_ci.pipeline.run import load_all, run
@@ -160,7 +160,7 @@ def show(result: RunResult, directory: Path, out: Console, exports: Sequence[str
         if reused and measured
         else f"{sum(not s.cached for s in result.stages)} stages ran (`explain`)"
     )
-    if result.mode in (Mode.TCG, Mode.KVM):
+    if result.mode in REAL_TIME:
         out.print(f"mode {result.mode}: this host's real time; no sample is kept, the same command measures again")
     out.print(
         f"{result.status}: {len(result.series)} series in {result.seconds:.0f} s; {done}", markup=False, highlight=False

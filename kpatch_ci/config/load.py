@@ -7,13 +7,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kpatch_ci.board.file import load_any
 from kpatch_ci.config.accel import check_accelerators
 from kpatch_ci.config.entries import SeriesEntry, choices, narrow_series
 from kpatch_ci.config.history import Below, HistorySettings, history_settings
 from kpatch_ci.config.narrow import first_seeds, narrow, narrow_machines
 from kpatch_ci.config.schema import PipelineFile, Timeouts, Value
 from kpatch_ci.config.selection import Rule, faults, read_rules
-from kpatch_ci.guest.machine import load_machine, machine_files
+from kpatch_ci.guest.machine import machine_files
 from kpatch_ci.model.errors import UserError, UserErrors
 from kpatch_ci.model.machine import Accel, Machine
 from kpatch_ci.model.result import DEFAULT_ORIGIN
@@ -93,7 +94,8 @@ class Config:
 
     def fragments(self, arch: str) -> tuple[Path, ...]:
         """Kconfig fragments of an architecture, in order: its own comes second, so that the needs may override it."""
-        names = (self.kconfig[0], arch, *self.kconfig[1:])
+        boards = [name for m in self.machines if m.arch == arch and m.board for name in m.board.kconfig]
+        names = dict.fromkeys((self.kconfig[0], arch, *self.kconfig[1:], *boards))
         return tuple(self.root / "kconfigs" / f"{name}.config" for name in names)
 
 
@@ -236,13 +238,16 @@ class _Checker:
         known = machine_files(self.root / "qemu")
         self.names("machines", names, known, "a file of qemu/", loc)
         found = [m for n in names if n in known for m in self._try(self._machine, self.root / "qemu" / f"{n}.yaml")]
+        for machine in (m for m in found if m.board):
+            wanted = machine.board.kconfig if machine.board else ()
+            self.names(f"{machine.name}: kconfig", wanted, self.fragment_names(), "a file of kconfigs/", loc)
         arches = [m.arch for m in found]
         for arch in sorted({a for a in arches if arches.count(a) > 1}):
             self._add(f"machines: two are of {arch}", loc, "one machine an architecture")
         return found
 
     def _machine(self, path: Path) -> Machine:
-        return load_machine(path, self.accel)
+        return load_any(path, self.accel)
 
     def _try(self, function: Callable[[Path], Machine], path: Path) -> list[Machine]:
         try:
@@ -308,7 +313,7 @@ class _Checker:
         for loc, what, expected in found:
             self._add(what, loc, expected)
         folder = self.root / "qemu"
-        return () if found else read_rules(self.model.select, lambda n: load_machine(folder / f"{n}.yaml", self.accel))
+        return () if found else read_rules(self.model.select, lambda n: load_any(folder / f"{n}.yaml", self.accel))
 
     def history(self) -> HistorySettings:
         """``history:``, checked."""

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from email.headerregistry import Address
 from pathlib import Path
 
+from kpatch_ci.board.file import load_any
 from kpatch_ci.config.entries import choices
 from kpatch_ci.config.history import parse_limit
 from kpatch_ci.config.load import DEFAULT_PROFILE, Config, Selection, load_config
 from kpatch_ci.config.nightly_schema import ItemFile, MailFile
 from kpatch_ci.config.schema import PipelineFile
-from kpatch_ci.guest.machine import load_machine
 from kpatch_ci.model.errors import UserError, UserErrors
 from kpatch_ci.model.history import Limit
 from kpatch_ci.series.folder import folder_variants
@@ -122,7 +122,7 @@ class _Checker:
     def _arches(self, profile: str) -> list[str]:
         chosen = self._model.profiles.get(profile)
         names = (chosen.machines if chosen else None) or self._model.machines
-        return [str(load_machine(self._root / "qemu" / f"{name}.yaml").arch) for name in names]
+        return [str(load_any(self._root / "qemu" / f"{name}.yaml").arch) for name in names]
 
     def unique(self, names: list[str]) -> None:
         for index, name in enumerate(names):

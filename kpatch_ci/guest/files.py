@@ -94,6 +94,8 @@ def machine_slice(machine: Machine) -> dict[str, Any]:
         del values["accel"]
     if machine.accel is not Accel.TCG:
         del values["tcg_threads"]
+    if machine.board is None:
+        del values["board"]
     if not machine.scales_frequency:
         for key in _WITHOUT_FREQUENCIES:
             del values[key]
@@ -122,7 +124,7 @@ def make_files(
     def fill(place: Path) -> Mapping[str, Any]:
         with tempfile.TemporaryDirectory(dir=place) as scratch:
             work = Path(scratch)
-            _pack_modules(tools, modules, work)
+            pack_modules(tools, modules, work)
             cpio.concatenate([image.path, work / "modules.cpio"], place / "initrd")
             tree = machine_dtb(tools, machine, work)
             if tree is not None:
@@ -141,8 +143,8 @@ def make_files(
     )
 
 
-def _pack_modules(tools: ToolRoot, modules: Sequence[Module], work: Path) -> None:
-    """The second archive of the initramfs: the modules, and the list that the agent loads them by."""
+def pack_modules(tools: ToolRoot, modules: Sequence[Module], work: Path) -> None:
+    """``work``/modules.cpio, the second archive of the initramfs: the modules, and the list that the agent loads them by."""
     root = work / "root"
     folder = root / "usr/lib/kpci"
     for made in (root, root / "usr", root / "usr/lib", folder):

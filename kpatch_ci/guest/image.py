@@ -139,13 +139,15 @@ def make_image(
         if found:
             return found
         with tempfile.TemporaryDirectory(prefix=f".{arch.name}-", dir=index.parent) as scratch:
-            artifact = _make(_Kitchen(arch, tools, Path(scratch)), spec, store, archives, agent_sources)
+            artifact = _make(Kitchen(arch, tools, Path(scratch)), spec, store, archives, agent_sources)
         write_text(index, json.dumps({"key": artifact.key, "packages": artifact.meta["packages"]}, indent=1))
     return _image(arch, artifact)
 
 
 @dataclass(frozen=True, slots=True)
-class _Kitchen:
+class Kitchen:
+    """Where an image is made."""
+
     arch: Arch
     tools: ToolRoot
     work: Path
@@ -161,7 +163,7 @@ class _Kitchen:
         return self.work / "root"
 
 
-def _make(kitchen: _Kitchen, spec: str, store: ArtifactStore, archives: Archives, agent_sources: Path) -> Artifact:
+def _make(kitchen: Kitchen, spec: str, store: ArtifactStore, archives: Archives, agent_sources: Path) -> Artifact:
     suites = suites_of(kitchen.tools.suite)
     apt = AptRoot(kitchen.work / "apt", arch=kitchen.arch.debian_arch, suites=suites, archives=archives)
     apt.update()
@@ -175,7 +177,7 @@ def _make(kitchen: _Kitchen, spec: str, store: ArtifactStore, archives: Archives
     def fill(place: Path) -> Mapping[str, Any]:
         _lay_out(kitchen, files)
         _compile_agent(kitchen, agent_sources)
-        _compile(
+        compile_sources(
             kitchen, agent_sources, _serialiser_files(agent_sources), place / SERIALISER, LENS_FLAGS, compiler="gcc"
         )
         pack(kitchen.tools, kitchen.root, place / IMAGE)
@@ -184,7 +186,7 @@ def _make(kitchen: _Kitchen, spec: str, store: ArtifactStore, archives: Archives
     return store.get(KIND, key) or store.put(KIND, key, fill)
 
 
-def _files(kitchen: _Kitchen, packages: Mapping[str, Package]) -> dict[str, tuple[str, Path]]:
+def _files(kitchen: Kitchen, packages: Mapping[str, Package]) -> dict[str, tuple[str, Path]]:
     """Path in the image -> package and file, of all programs and what they are linked with."""
     files = {path: (name, kitchen.unpacked / name / path) for name, paths in PROGRAMS.items() for path in paths}
     files[LOADFILE] = ("dbench", kitchen.unpacked / "dbench" / LOADFILE)
@@ -193,14 +195,14 @@ def _files(kitchen: _Kitchen, packages: Mapping[str, Package]) -> dict[str, tupl
             raise InfrastructureError(f"package {name} {packages[name].version} has no /{path}")
     following = [source for path, (_, source) in files.items() if path != LOADFILE]
     while following:
-        wanted = [f"usr/lib/{kitchen.arch.gnu_triplet}/{name}" for name in _needed(kitchen, following)]
-        found = {path: _find(kitchen, packages, path) for path in wanted if path not in files}
+        wanted = [f"usr/lib/{kitchen.arch.gnu_triplet}/{name}" for name in needed(kitchen, following)]
+        found = {path: find_library(kitchen, packages, path) for path in wanted if path not in files}
         files.update(found)
         following = [source for _, source in found.values()]
     return files
 
 
-def _needed(kitchen: _Kitchen, programs: Iterable[Path]) -> list[str]:
+def needed(kitchen: Kitchen, programs: Iterable[Path]) -> list[str]:
     """Names of the libraries that ELF files ask for."""
     inside = [f"/kpci/{p.relative_to(kitchen.unpacked)}" for p in programs]
     argv = kitchen.tools.argv(["readelf", "--dynamic", "--wide", *inside], mounts=[(kitchen.unpacked, "/kpci")])
@@ -210,7 +212,8 @@ def _needed(kitchen: _Kitchen, programs: Iterable[Path]) -> list[str]:
     return sorted(set(re.findall(r"\(NEEDED\)\s+Shared library: \[([^\]]+)\]", done.output)))
 
 
-def _find(kitchen: _Kitchen, packages: Iterable[str], path: str) -> tuple[str, Path]:
+def find_library(kitchen: Kitchen, packages: Iterable[str], path: str) -> tuple[str, Path]:
+    """The package that has a library, and the file. Raises InfrastructureError."""
     for name in sorted(packages):
         source = kitchen.unpacked / name / path
         if source.is_file():
@@ -218,7 +221,7 @@ def _find(kitchen: _Kitchen, packages: Iterable[str], path: str) -> tuple[str, P
     raise InfrastructureError(f"no package of the guest has the library {path}")
 
 
-def _lay_out(kitchen: _Kitchen, files: Mapping[str, tuple[str, Path]]) -> None:
+def _lay_out(kitchen: Kitchen, files: Mapping[str, tuple[str, Path]]) -> None:
     root = kitchen.root
     for name in ("", *_FOLDERS, f"usr/lib/{kitchen.arch.gnu_triplet}"):
         (root / name).mkdir()
@@ -244,8 +247,8 @@ def _shorten(loadfile: Path, short: Path) -> None:
         path.chmod(0o644)
 
 
-def _compile_agent(kitchen: _Kitchen, agent_sources: Path) -> None:
-    _compile(
+def _compile_agent(kitchen: Kitchen, agent_sources: Path) -> None:
+    compile_sources(
         kitchen,
         agent_sources,
         [p for p in _agent_files(agent_sources) if p.suffix == ".c"],
@@ -254,11 +257,11 @@ def _compile_agent(kitchen: _Kitchen, agent_sources: Path) -> None:
     )
     lens = _lens_files(agent_sources)
     if lens:
-        _compile(kitchen, agent_sources, lens, kitchen.root / LENS, LENS_FLAGS)
+        compile_sources(kitchen, agent_sources, lens, kitchen.root / LENS, LENS_FLAGS)
 
 
-def _compile(
-    kitchen: _Kitchen,
+def compile_sources(
+    kitchen: Kitchen,
     folder: Path,
     sources: Sequence[Path],
     target: Path,

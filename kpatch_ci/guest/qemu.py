@@ -60,6 +60,8 @@ def accelerator_args(machine: Machine) -> list[str]:
 
 def accelerator(machine: Machine) -> str:
     """The accelerator in words, for a fingerprint."""
+    if machine.board:
+        return f"hardware, {machine.board.login.address}"
     if machine.accel is Accel.KVM:
         return "kvm, real time"
     if machine.accel is Accel.TCG:

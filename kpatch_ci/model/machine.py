@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kpatch_ci.model.board import Board
+
 
 class Accel(StrEnum):
     """What executes a guest's CPUs, and so what its clock is made of (docs/accelerators.md)."""
@@ -17,6 +19,8 @@ class Accel(StrEnum):
     """TCG, in real time."""
     KVM = "kvm"
     """The host's own CPUs, in real time."""
+    HARDWARE = "hardware"
+    """A board: not a guest at all, and not to be chosen, for the machine file says it (docs/boards.md)."""
 
 
 class TcgThreads(StrEnum):
@@ -68,6 +72,8 @@ class Machine:
     """Counts with ``accel`` tcg only."""
     context_switch_cost_ns: int | None = None
     """What a switch to another task costs besides its own instructions, in ns of its CPU's own time. None: nothing is added."""
+    board: Board | None = None
+    """Where it is a board: how it is reached and started. What is QEMU's means nothing then."""
 
     @property
     def cpus(self) -> int:

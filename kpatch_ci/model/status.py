@@ -34,3 +34,8 @@ class Mode(StrEnum):
     VIRTUAL_TIME = "virtual-time"
     TCG = "tcg"
     KVM = "kvm"
+    HARDWARE = "hardware"
+
+
+REAL_TIME = frozenset({Mode.TCG, Mode.KVM, Mode.HARDWARE})
+"""Modes whose clock is a real one: arms alternate, nothing is reused, and they are compared unpaired."""

@@ -16,7 +16,9 @@ HINT = "--accel tcg (real time, emulated) and deterministic (virtual time, the d
 def prove_accelerators(machines: Sequence[Machine], tools: ToolRoot, say: Callable[[str], None]) -> None:
     """Boot a tiny guest where any machine wants KVM. Raises InfrastructureError with what was tried."""
     for machine in machines:
-        if machine.real_time:
+        if machine.board:
+            say(f"{machine.name}: a board, real time: one kernel at a time, nothing measured is kept or reused")
+        elif machine.real_time:
             say(f"{machine.name}: {machine.accel}, real time: one guest at a time, nothing measured is kept or reused")
     if all(m.accel is not Accel.KVM for m in machines):
         return

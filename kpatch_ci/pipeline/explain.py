@@ -13,7 +13,7 @@ from kpatch_ci.model.digest import digest
 from kpatch_ci.model.each import CheckResult, EachResult
 from kpatch_ci.model.result import StageTime
 from kpatch_ci.model.series import ApplyResult
-from kpatch_ci.model.status import Mode, Status
+from kpatch_ci.model.status import REAL_TIME, Status
 from kpatch_ci.model.workload import Replicate
 from kpatch_ci.pipeline.engine import Node
 from kpatch_ci.pipeline.memo import Memo
@@ -87,7 +87,7 @@ class Recorder:
         )
         again = sum(r.first is not None for r in runs)
         why += f", {again} booted again after a first guest was lost" if again else ""
-        if any(r.mode in (Mode.TCG, Mode.KVM) for r in runs):
+        if any(r.mode in REAL_TIME for r in runs):
             why += "; in real time nothing is kept or reused"
         seconds = round(sum(r.seconds for r in runs if not r.cached), 2)
         return StageTime(

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kpatch_ci.board.boards import Boards
+from kpatch_ci.board.image import Sources
 from kpatch_ci.config.load import Config
 from kpatch_ci.debian.apt import Archives, host_archives
 from kpatch_ci.debian.toolroot import ToolRoot, check_sandbox, find_toolroot, make_toolroot
@@ -16,6 +18,7 @@ from kpatch_ci.kernel.build import Builder
 from kpatch_ci.kernel.source import TreeCache
 from kpatch_ci.model.build import Tree
 from kpatch_ci.pipeline.accelerators import prove_accelerators
+from kpatch_ci.pipeline.board import GuestsAndBoards, Kit, prepare_boards
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.cache import cache_root, use_cache
 
@@ -43,7 +46,7 @@ class Session:
     def guests(self) -> Guests:
         """Boots with this session's tools."""
         limits = self.config.timeouts
-        return Guests(
+        made = Guests(
             self.cache,
             self.store,
             self.tools,
@@ -51,6 +54,11 @@ class Session:
             replicate_timeout=float(limits.replicate),
             silence_timeout=float(limits.silence),
         )
+        if not any(machine.board for machine in self.config.machines):
+            return made
+        boards = Boards(self.cache, replicate_timeout=float(limits.replicate))
+        sources = Sources(self.agent_sources, self.config.root / "qemu" / "board")
+        return GuestsAndBoards(made, boards, Kit(self.cache, self.store, self.tools, self.archives, sources))
 
     @property
     def agent_sources(self) -> Path:
@@ -81,6 +89,7 @@ def open_session(config: Config, *, jobs: int, logs: Path, say: Say) -> Session:
     """Everything that a run needs before its first stage. Raises UserError or InfrastructureError."""
     chosen = Archives(config.archives[0], config.archives[1]) if config.archives else None
     cache, tools, archives = open_tools(config.tools, chosen, say)
+    prepare_boards(config.machines, cache, say)
     prove_accelerators(config.machines, tools, say)
     trees = TreeCache(cache, tools, archives)
     if trees.will_fetch(config.tree):

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
-from kpatch_ci.model.status import Mode, Status, Verdict
+from kpatch_ci.model.status import REAL_TIME, Mode, Status, Verdict
 from kpatch_ci.model.workload import CONTEXT_SWITCHES, COUNTERS, MIGRATIONS
 from kpatch_ci.report.clean import one_line
 from kpatch_ci.report.conflict import conflict
@@ -32,10 +32,14 @@ MODE_NOTES = {
         "The host's own CPUs (KVM) in real time: figures depend on this host, its load and its frequency scaling. Each run is a boot"
         " of its own; the arms are compared unpaired."
     ),
+    Mode.HARDWARE: (
+        "A board's own hardware in real time: figures depend on that board, its firmware, its temperature and its frequencies (what"
+        " was set and seen is beside each run). Each run is a boot of its own; the arms are compared unpaired."
+    ),
 }
 """What a mode's figures are worth; printed beside them."""
 
-UNPAIRED = frozenset({Mode.TCG, Mode.KVM})
+UNPAIRED = REAL_TIME
 """Modes in which samples are the host's real time."""
 
 SIGN_NOTE = "A positive change means that patched is better, whatever the metric's direction."

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kpatch_ci.model.comparison import Comparison
-from kpatch_ci.model.status import Mode, Status, Verdict
+from kpatch_ci.model.status import REAL_TIME, Mode, Status, Verdict
 from kpatch_ci.model.workload import CONTEXT_SWITCHES, COUNTERS, MIGRATIONS, Metric, Seed, WorkloadPlan
 from kpatch_ci.stats import unpaired
 from kpatch_ci.stats.detect import mde_percent
@@ -27,7 +27,7 @@ from kpatch_ci.stats.variance import Components, components
 from kpatch_ci.stats.verdict import Thresholds, decide
 
 ALL_CASES = "all"
-UNPAIRED = frozenset({Mode.TCG, Mode.KVM})
+UNPAIRED = REAL_TIME
 """Modes in which a seed does not repeat a run: pairing gains nothing there."""
 Arms = tuple[Replicates, Replicates]
 """Baseline, patched."""
