@@ -75,7 +75,7 @@ class Boards:
         self._replicate_timeout = replicate_timeout
         self._connect = connect
         self._booted: dict[str, BootResult] = {}
-        self._lock = threading.Lock()
+        self._lock, self._one_at_a_time = threading.Lock(), threading.Lock()
 
     def prepare(self, machine: Machine) -> str:
         """Meet a board, and bring it back where a killed run left it; what it is, in words. Raises InfrastructureError."""
@@ -98,10 +98,11 @@ class Boards:
 
     def boot(self, subject: Subject, machine: Machine, logs: Path) -> BootResult:
         """Start a kernel, check it, and bring the board back. A kernel that does not start is a result."""
+        with self._one_at_a_time:  # boots of other seeds wait for the first, and are answered by it
+            return self.find_boot(subject.build, machine, subject.boot_seed) or self._boot(subject, machine, logs)
+
+    def _boot(self, subject: Subject, machine: Machine, logs: Path) -> BootResult:
         build = subject.build
-        found = self.find_boot(build, machine, subject.boot_seed)
-        if found:
-            return found
         started = time.monotonic()
         log = logs / f"boot-{machine.arch}-{build.arm}-{subject.boot_seed}.console.log"
         with self._started(subject, machine) as (up, console):

@@ -43,7 +43,7 @@ class Keeper:
             log.info("board %s was left with a kernel under test: bringing it back", self.machine.name)
             self.bring_back(None)
         try:
-            shell = self.connect(board_of(self.machine).login, 2 * TRY)
+            shell = self.connect(board_of(self.machine).login, TRY)
         except SilentError as error:
             raise not_so(
                 self.machine, f"it cannot be reached: {error}", "is it up, and is this its address?"

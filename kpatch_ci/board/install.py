@@ -96,14 +96,13 @@ def ask(shell: Shell, machine: Machine, script: str, *, timeout: float | None = 
     return answer.output
 
 
-def copy(shell: Shell, machine: Machine, content: bytes, *, executable: bool = False) -> str:
-    """Bring a file to the board, unless it is there, and check it there. Returns its path, which is named by its digest."""
+def copy(shell: Shell, machine: Machine, name: str, content: bytes) -> str:
+    """Bring a file to the board, unless it is there, and check it there. Returns its path, which ends in its digest."""
     digest = hashlib.sha256(content).hexdigest()
-    path = f"{board_of(machine).folder}/{digest[:32]}"
+    path = f"{board_of(machine).folder}/{name}-{digest[:32]}"
     if _arrived(ask(shell, machine, f"sha256sum {path} 2>/dev/null || true"), digest):
         return path
-    mode = "700" if executable else "600"
-    script = f"umask 077; gzip -dc > {path}.new && chmod {mode} {path}.new && mv {path}.new {path} && sha256sum {path}"
+    script = f"umask 077; gzip -dc > {path}.new && chmod 700 {path}.new && mv {path}.new {path} && sha256sum {path}"
     said = ask(shell, machine, script, timeout=COPY_TIMEOUT, stdin=gzip.compress(content, 1))
     if not _arrived(said, digest):
         raise not_so(
@@ -119,9 +118,9 @@ def _arrived(said: str, digest: str) -> bool:
 def install(shell: Shell, machine: Machine, known: Known, files: Files, command_line: str) -> None:
     """Copy kernel, initramfs and what makes the latter the board's own, and get the kernel ready to be started once."""
     board = board_of(machine)
-    kernel = copy(shell, machine, files.kernel.read_bytes())
-    common = copy(shell, machine, files.initrd.read_bytes())
-    busybox = copy(shell, machine, files.busybox.read_bytes(), executable=True)
+    kernel = copy(shell, machine, "kernel", files.kernel.read_bytes())
+    common = copy(shell, machine, "initrd", files.initrd.read_bytes())
+    busybox = copy(shell, machine, "busybox", files.busybox.read_bytes())
     own, initrd = f"{board.folder}/own", f"{board.folder}/initrd"
     ask(shell, machine, own_part(known.network, board.login.user, own, busybox))
     ask(shell, machine, f"umask 077; cat {common} {own} > {initrd} && rm -f {own}", timeout=COPY_TIMEOUT)

@@ -7,6 +7,7 @@ The limit holds at both ends: here the channel is given up, and there `timeout` 
 from __future__ import annotations
 
 import contextlib
+import logging
 import shlex
 import time
 from collections.abc import Callable
@@ -79,6 +80,8 @@ def connect(login: Login, timeout: float) -> Shell:
     """See Connect."""
     import paramiko  # noqa: PLC0415 (takes long to import)
 
+    # it logs every refused connection with its traceback, and a board that boots refuses many
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
     made = _connection(login, timeout)
     name = f"board {login}"
     try:

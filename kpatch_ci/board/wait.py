@@ -14,7 +14,7 @@ from kpatch_ci.board.ssh import Connect, Shell, SilentError
 from kpatch_ci.model.machine import Machine
 
 STEP = 0.5
-TRY = 5.0
+TRY = 10.0
 """Seconds that one attempt to log in may take."""
 SETTLE = 1.0
 """Seconds in which a console's last words may still arrive."""

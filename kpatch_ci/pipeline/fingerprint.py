@@ -46,6 +46,7 @@ def fingerprint(config: Config, values: Values, tools: Mapping[str, str], extra:
             "guest_image": getattr(image, "digest", ""),
             "qemu_argv": list(boot.qemu_argv) if boot else [],
             "accelerator": accelerator(machine),
+            **({"board": boot.facts.get("board", {})} if boot and machine.board else {}),
         }
     return {
         "qemu": tools.get("qemu-system-x86", ""),
