@@ -21,8 +21,6 @@ from kpatch_ci.store.atomic import write_text
 
 log = logging.getLogger(__name__)
 POWER_TIMEOUT = 60.0
-STOPPING = 15.0
-"""Seconds that a board gets to be back after Ctrl-C before its power switch is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +61,26 @@ class Keeper:
 
         ``hangs``: nobody there can be asked to reboot.
         """
-        limit = STOPPING if process.is_stopping() else board_of(self.machine).timeouts.back
+        limit, power = board_of(self.machine).timeouts.back, board_of(self.machine).power_cycle
         asked = not hangs and self._ask(not_boot)
-        power = board_of(self.machine).power_cycle
+        if process.is_stopping():
+            self._leave(power, asked=asked)
+            return
         back = (asked or power is None) and self._back(not_boot, limit)
         if not back and power is not None:
             self._power(power)
-            back = process.is_stopping() or self._back(not_boot, limit)
+            back = self._back(not_boot, limit)
         if not back:
             done = "even after a power cycle" if power else "and its machine file names no power switch"
             raise not_so(self.machine, f"its own system did not come back within {limit:.0f} s, {done}", "look at it")
         self._mark.unlink(missing_ok=True)
+
+    def _leave(self, power: str | None, *, asked: bool) -> None:
+        """After Ctrl-C nobody waits for the board; the mark stays, and the next run makes sure."""
+        if not asked and power is not None:
+            self._power(power)
+        elif not asked:
+            log.warning("board %s does not answer, and was left as it is", self.machine.name)
 
     def _ask(self, not_boot: str | None) -> bool:
         """Ask whoever answers to reboot; False where nobody does. The board's own system, in another boot, is left alone."""

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is asked of a board first, and how a kernel gets there: checked on arrival, loaded, started once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kpatch_ci.board.install import Files, copy, examine, install, start
+from kpatch_ci.model.errors import InfrastructureError
+from tests.fakes.board import NETWORK, FakeBoard, FakeShell, machine
+
+HEAD = "0\nx86_64\n6.12.0-own\nboot-1\nroot=/dev/sda1\n"
+
+
+def shell(board: FakeBoard | None = None) -> FakeShell:
+    return FakeShell(board or FakeBoard())
+
+
+def test_a_board_that_can_be_used_says_what_it_runs() -> None:
+    known = examine(shell(), machine())
+    assert (known.release, known.boot_id, known.network.address) == ("6.12.0-own", "boot-0", "192.0.2.7/24")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("", "it does not say what it is"),
+        (HEAD.replace("0\n", "1000\n", 1) + NETWORK, "root is not root there"),
+        (HEAD.replace("x86_64", "aarch64") + NETWORK, "it is aarch64, and the machine file says x86_64"),
+        (HEAD.replace("root=", "kpci.token=1 root=") + NETWORK, "it still runs a kernel under test"),
+        (HEAD + "missing kexec\n" + NETWORK, "its own system has no kexec"),
+        (HEAD + "no-folder\n" + NETWORK, "/var/tmp/kpatch-ci cannot be made there"),
+    ],
+)
+def test_what_is_not_so_is_said_with_the_boards_name(answer: str, message: str) -> None:
+    with pytest.raises(InfrastructureError) as raised:
+        examine(shell(FakeBoard(answers={"id -u": answer})), machine())
+    assert message in str(raised.value)
+    assert "board lab (root@board.example:22)" in str(raised.value)
+
+
+def test_kexec_is_not_asked_for_where_a_boot_entry_is() -> None:
+    board = FakeBoard()
+    examine(shell(board), machine(boot_entry="grub-reboot kpatch-ci"))
+    assert "kexec" not in board.asked[0]
+
+
+def test_what_is_there_is_not_copied_again() -> None:
+    board = FakeBoard()
+    path = copy(shell(board), machine(), "kernel", b"an image")
+    assert board.files == {path: b"an image"}
+    asked = len(board.asked)
+    assert copy(shell(board), machine(), "kernel", b"an image") == path
+    assert len(board.asked) == asked + 1, "its digest was asked for, and nothing was sent"
+
+
+def test_what_arrives_damaged_is_not_started() -> None:
+    with pytest.raises(InfrastructureError, match=r"board lab .*: what arrived is not what was sent"):
+        copy(shell(FakeBoard(damages=True)), machine(), "kernel", b"an image")
+
+
+def files(place: Path) -> Files:
+    for name in ("kernel", "initrd", "busybox"):
+        (place / name).write_text(name)
+    return Files(place / "kernel", place / "initrd", place / "busybox")
+
+
+def test_kexec_gets_the_command_line_and_leaves_no_keys_behind(tmp_path: Path) -> None:
+    board = FakeBoard()
+    install(shell(board), machine(), examine(shell(board), machine()), files(tmp_path), "panic=-1 kpci.token=7")
+    assert board.loaded == "panic=-1 kpci.token=7"
+    load = board.asked[-1]
+    assert load.startswith("kexec -c --args-linux -l /var/tmp/kpatch-ci/kernel-")
+    assert load.endswith("&& rm -f /var/tmp/kpatch-ci/initrd")
+    start(shell(board), machine())
+    assert (board.state, board.command_line) == ("test", "panic=-1 kpci.token=7")
+
+
+def test_a_boot_entry_gets_the_files_and_the_board_reboots(tmp_path: Path) -> None:
+    board = FakeBoard()
+    entry = machine(boot_entry="my-loader --once")
+    install(shell(board), entry, examine(shell(board), entry), files(tmp_path), "a b")
+    assert board.asked[-1].endswith("INITRD=/var/tmp/kpatch-ci/initrd CMDLINE='a b'; my-loader --once")
+    assert "export KERNEL=/var/tmp/kpatch-ci/kernel-" in board.asked[-1]
+    start(shell(board), entry)
+    assert "systemctl reboot" in board.asked[-1]
+    assert "kexec" not in board.asked[-1]
