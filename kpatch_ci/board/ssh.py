@@ -213,17 +213,23 @@ class _Talk:
     def answer(self) -> Answer:
         """How it ended; raises SilentError where that will not be known."""
         while True:
-            moved = self._move()
             now = time.monotonic()
-            if self.channel.exit_status_ready() and not moved:
-                self._ended = self._ended or now
-                if self.channel.eof_received or now - self._ended > 1:  # what it left behind may hold its output open
-                    return self._end()
-            elif self.channel.closed and not moved:
+            over, closed = self._over(now), self.channel.closed  # before the last look: what came until then is heard
+            moved = self._move()
+            if over and not moved:
+                return self._end()
+            if closed and not moved:
                 raise SilentError("the connection broke")
             self._give_up(now)
             if not moved:
                 time.sleep(POLL)
+
+    def _over(self, now: float) -> bool:
+        """Whether it has ended and said all. What it left behind may hold its output open: that gets a second."""
+        if not self.channel.exit_status_ready():
+            return False
+        self._ended = self._ended or now
+        return bool(self.channel.eof_received) or now - self._ended > 1
 
     def _move(self) -> bool:
         """Whether anything went either way."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kpatch_ci.board.ssh import Answer, SilentError, Watch
-from kpatch_ci.model.board import Board, Login, Quiet, Timeouts
+from kpatch_ci.model.board import Board, Login, Timeouts
 from kpatch_ci.model.machine import Accel, Cluster, Machine
 
 NETWORK = """\
@@ -140,15 +140,8 @@ class FakeBoard:
         return self._doing(script, stdin)
 
     def _doing(self, script: str, stdin: bytes) -> str:
-        if found := re.search(r"mv \S+ (\S+) &&", script):
-            content = gzip.decompress(stdin)
-            self.files[found[1]] = content[:-1] if self.damages else content
-            return f"{hashlib.sha256(self.files[found[1]]).hexdigest()}  {found[1]}\n"
-        if found := re.match(r"sha256sum (\S+)", script):
-            content = self.files.get(found[1], b"")
-            return f"{hashlib.sha256(content).hexdigest()}  {found[1]}\n" if content else ""
         if script.startswith("kexec "):
-            self.loaded = script.split("--command-line=", 1)[1].split(" && ")[0].strip("'")
+            self.loaded = script.split("--command-line=", 1)[1].split(" && ", maxsplit=1)[0].strip("'")
         elif "kexec -e" in script:
             self.start()
         elif "reboot -f" in script:
@@ -157,10 +150,19 @@ class FakeBoard:
             return json.dumps(self.facts) + "\n"
         elif script == "kpci-agent job":
             return self._job()
-        elif "sys/kernel/notes" in script:
-            return " ".join(f"{byte:02x}" for byte in NOTES)
         elif "cat_ load" in script:
             return self.looks.pop(0) if self.looks else "load /proc/loadavg 0.10 0.2 0.3\n"
+        return self._file(script, stdin)
+
+    def _file(self, script: str, stdin: bytes) -> str:
+        if "sys/kernel/notes" in script:
+            return " ".join(f"{byte:02x}" for byte in NOTES)
+        if found := re.search(r"mv \S+ (\S+) &&", script):
+            content = gzip.decompress(stdin)
+            self.files[found[1]] = content[:-1] if self.damages else content
+            return f"{hashlib.sha256(self.files[found[1]]).hexdigest()}  {found[1]}\n"
+        if (found := re.match(r"sha256sum (\S+)", script)) and found[1] in self.files:
+            return f"{hashlib.sha256(self.files[found[1]]).hexdigest()}  {found[1]}\n"
         return ""
 
     def _job(self) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from kpatch_ci import process
 from kpatch_ci.board import boards as module
-from kpatch_ci.board import bring_back, wait
+from kpatch_ci.board import wait
 from kpatch_ci.board.boards import Boards, Subject
 from kpatch_ci.board.console import Console
 from kpatch_ci.board.install import Files
@@ -49,7 +49,7 @@ def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeBoard:
         def __exit__(self, *_: object) -> None:
             pass
 
-    monkeypatch.setattr(bring_back.process, "run", power)
+    monkeypatch.setattr(process, "run", power)
     monkeypatch.setattr(module, "recorded", Recorded)
     return made
 
@@ -57,7 +57,9 @@ def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeBoard:
 def subject(place: Path, arm: str = "baseline", seed: int = 1, image: bytes = b"..." + NOTES + b"...") -> Subject:
     for name, content in (("image", image), ("initrd", b"i"), ("busybox", b"b")):
         (place / name).write_bytes(content)
-    build = BuildResult(Status.PASSED, arm, "x86_64", "tree", "key", 1.0, 1, False, release="6.1.0", image_digest=arm, artifact=place)
+    build = BuildResult(
+        Status.PASSED, arm, "x86_64", "tree", "key", 1.0, 1, False, release="6.1.0", image_digest=arm, artifact=place
+    )
     return Subject(build, Files(place / "image", place / "initrd", place / "busybox"), ("null_blk",), seed)
 
 
@@ -183,7 +185,10 @@ HOT = "millicelsius /sys/class/thermal/thermal_zone0/temp {}\n"
 def test_a_run_in_which_the_board_throttled_does_not_count(board: FakeBoard, tmp_path: Path) -> None:
     board.looks = ["", THROTTLED.format(1), THROTTLED.format(4)]
     found = run(board, tmp_path)
-    assert (found.status, found.reason) == (Status.ERROR, "the board throttled 3 times while it ran (? degrees Celsius)")
+    assert (found.status, found.reason) == (
+        Status.ERROR,
+        "the board throttled 3 times while it ran (? degrees Celsius)",
+    )
 
 
 def test_a_hot_board_waits_until_it_is_cool(board: FakeBoard, tmp_path: Path) -> None:

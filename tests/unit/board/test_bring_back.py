@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from kpatch_ci import process
-from kpatch_ci.board import bring_back, wait
+from kpatch_ci.board import wait
 from kpatch_ci.board.bring_back import Keeper
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.machine import Machine
 from tests.fakes.board import Clock, FakeBoard, machine
 
-TOKEN = "kpci.token=1234"
+START = "kpci.token=1234"
 
 
 @pytest.fixture
 def board(monkeypatch: pytest.MonkeyPatch) -> FakeBoard:
     clock = Clock()
-    made = FakeBoard(clock, loaded=TOKEN)
+    made = FakeBoard(clock, loaded=START)
     monkeypatch.setattr(wait, "time", clock)
 
     def power(argv: list[str], **_: object) -> process.Completed:
@@ -28,7 +28,7 @@ def board(monkeypatch: pytest.MonkeyPatch) -> FakeBoard:
         works = argv[-1] != "false"
         return process.Completed(tuple(argv), 0 if works else 1, 0.1, False, "no such outlet")
 
-    monkeypatch.setattr(bring_back.process, "run", power)
+    monkeypatch.setattr(process, "run", power)
     return made
 
 
@@ -42,7 +42,9 @@ def mark(folder: Path) -> Path:
     return folder / "lab.left"
 
 
-def test_a_kernel_under_test_is_asked_to_reboot_and_the_power_switch_is_let_alone(board: FakeBoard, tmp_path: Path) -> None:
+def test_a_kernel_under_test_is_asked_to_reboot_and_the_power_switch_is_let_alone(
+    board: FakeBoard, tmp_path: Path
+) -> None:
     board.start()
     keeper(board, tmp_path).bring_back("boot-0")
     assert (board.state, board.power_cycles) == ("own", 0)
@@ -76,7 +78,9 @@ def test_a_board_that_came_back_by_itself_is_let_alone(board: FakeBoard, tmp_pat
 def test_a_board_that_stays_away_is_an_error_that_names_it_and_the_mark_stays(board: FakeBoard, tmp_path: Path) -> None:
     board.dies, board.power_works = "hang", False
     board.start()
-    with pytest.raises(InfrastructureError, match=r"board lab \(root@board.example:22\): its own system did not come back within 60 s"):
+    with pytest.raises(
+        InfrastructureError, match=r"board lab \(root@board.example:22\): its own system did not come back within 60 s"
+    ):
         keeper(board, tmp_path).bring_back("boot-0", hangs=True)
     assert mark(tmp_path).exists()
 
@@ -91,7 +95,9 @@ def test_without_a_power_switch_it_waits_and_then_says_that_there_is_none(board:
 
 def test_a_power_switch_that_fails_is_said_with_its_words(board: FakeBoard, tmp_path: Path) -> None:
     board.state = "dead"
-    with pytest.raises(InfrastructureError, match="its power switch failed: sh failed with exit status 1\nno such outlet"):
+    with pytest.raises(
+        InfrastructureError, match="its power switch failed: sh failed with exit status 1\nno such outlet"
+    ):
         keeper(board, tmp_path, machine(power_cycle="false")).bring_back(None)
 
 
@@ -103,9 +109,13 @@ def test_what_a_killed_run_left_is_brought_back_before_anything_else(board: Fake
     shell.close()
 
 
-def test_a_board_that_nobody_left_is_not_power_cycled_because_it_does_not_answer(board: FakeBoard, tmp_path: Path) -> None:
+def test_a_board_that_nobody_left_is_not_power_cycled_because_it_does_not_answer(
+    board: FakeBoard, tmp_path: Path
+) -> None:
     board.state = "dead"
-    with pytest.raises(InfrastructureError, match=r"board lab \(root@board.example:22\): it cannot be reached: timed out"):
+    with pytest.raises(
+        InfrastructureError, match=r"board lab \(root@board.example:22\): it cannot be reached: timed out"
+    ):
         Keeper(machine(), board.connect, tmp_path).own()
     assert board.power_cycles == 0
 

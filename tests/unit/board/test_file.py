@@ -60,7 +60,11 @@ def test_everything_that_it_may_say(tmp_path: Path) -> None:
     assert str(made.board.login) == "ci@board.example:2222"
     assert (made.board.login.key, made.board.login.jump) == (str(tmp_path / "key"), "ci@gate.example:22")
     assert made.board.boot_entry == "grub-reboot kpatch-ci"
-    assert (made.board.quiet.governor, made.board.quiet.boost, made.board.quiet.max_celsius) == ("performance", False, 60)
+    assert (made.board.quiet.governor, made.board.quiet.boost, made.board.quiet.max_celsius) == (
+        "performance",
+        False,
+        60,
+    )
     assert (made.board.timeouts.boot, made.board.timeouts.back) == (300, 300)
 
 

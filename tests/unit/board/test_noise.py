@@ -63,7 +63,9 @@ def _tree(place: Path) -> Path:
 
 
 def _sh(script: str, place: Path) -> str:
-    done = subprocess.run(["sh", "-c", script.replace(CPU, str(place))], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["/bin/sh", "-c", script.replace(CPU, str(place))], capture_output=True, text=True, check=True
+    )
     return done.stdout
 
 
@@ -98,7 +100,9 @@ def test_nothing_asked_nothing_set(tmp_path: Path) -> None:
         ({}, {}, None),
     ],
 )
-def test_a_run_that_was_disturbed_does_not_count(before: dict[str, object], after: dict[str, object], why: str | None) -> None:
+def test_a_run_that_was_disturbed_does_not_count(
+    before: dict[str, object], after: dict[str, object], why: str | None
+) -> None:
     said = disturbed(before, after, Quiet(max_celsius=70))
     assert (why in said) if why and said else said is why
 

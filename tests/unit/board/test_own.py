@@ -51,7 +51,9 @@ def test_what_is_missing_is_said(old: str, new: str, message: str) -> None:
 def test_the_script_packs_what_init_reads_and_keys_for_root_alone(tmp_path: Path, user: str) -> None:
     """Run for real, with this machine's files moved aside and a busybox that only lists what it would pack."""
     busybox = tmp_path / "busybox"
-    busybox.write_text('#!/bin/sh\nwhile read -r n; do [ -f "$n" ] && { stat -c "%n %a" "$n"; cat "$n"; }; done; true\n')
+    busybox.write_text(
+        '#!/bin/sh\nwhile read -r n; do [ -f "$n" ] && { stat -c "%n %a" "$n"; cat "$n"; }; done; true\n'
+    )
     busybox.chmod(0o755)
     home, etc = tmp_path / "home", tmp_path / "etc"
     (etc / "ssh").mkdir(parents=True)
@@ -62,7 +64,7 @@ def test_the_script_packs_what_init_reads_and_keys_for_root_alone(tmp_path: Path
     script = own_part(Network("52:54:00:12:34:56", "192.0.2.7/24", None), user, str(tmp_path / "own"), str(busybox))
     script = script.replace("/etc/ssh/", f"{etc}/ssh/").replace("</etc/passwd", f"<{etc}/passwd")
     script = script.replace("/etc/dropbear/", f"{etc}/dropbear/")
-    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     packed = (tmp_path / "own").read_text()
     assert "kpci/net 600\n52:54:00:12:34:56 192.0.2.7/24 -\n" in packed
@@ -77,5 +79,5 @@ def test_the_script_packs_what_init_reads_and_keys_for_root_alone(tmp_path: Path
 def test_a_board_without_keys_to_take_along_says_so(tmp_path: Path) -> None:
     script = own_part(Network("52:54:00:12:34:56", "192.0.2.7/24", None), "root", str(tmp_path / "own"), "false")
     script = script.replace("/etc/ssh/", f"{tmp_path}/ssh/").replace("/etc/dropbear/", f"{tmp_path}/dropbear/")
-    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (3, "no host keys in /etc/ssh or /etc/dropbear")

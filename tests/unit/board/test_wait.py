@@ -14,7 +14,7 @@ from kpatch_ci.board.own import Network
 from kpatch_ci.board.wait import Lost, kernel_under_test, own_system
 from tests.fakes.board import Clock, FakeBoard, machine
 
-TOKEN = "kpci.token=1234"
+START = "kpci.token=1234"
 KNOWN = Known("6.12.0-own", "boot-0", Network("52:54:00:12:34:56", "192.0.2.7/24", None))
 
 
@@ -22,10 +22,10 @@ KNOWN = Known("6.12.0-own", "boot-0", Network("52:54:00:12:34:56", "192.0.2.7/24
 def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeBoard:
     clock = Clock()
     monkeypatch.setattr(wait, "time", clock)
-    return FakeBoard(clock, console=tmp_path / "console.log", loaded=f"panic=-1 {TOKEN}")
+    return FakeBoard(clock, console=tmp_path / "console.log", loaded=f"panic=-1 {START}")
 
 
-def waited(board: FakeBoard, token: str = TOKEN) -> object:
+def waited(board: FakeBoard, token: str = START) -> object:
     assert board.console
     return kernel_under_test(board.connect, machine(), KNOWN, token=token, console=Console(board.console))
 
@@ -39,7 +39,9 @@ def test_the_kernel_with_the_token_is_the_one_that_was_waited_for(board: FakeBoa
 
 def test_a_kernel_of_another_start_is_not(board: FakeBoard) -> None:
     board.start()
-    assert waited(board, "kpci.token=12345") == Lost("it ended before it answered, and the board is back with 6.12.0-own")
+    assert waited(board, "kpci.token=12345") == Lost(
+        "it ended before it answered, and the board is back with 6.12.0-own"
+    )
 
 
 def test_a_panic_is_told_from_the_console_at_once(board: FakeBoard) -> None:
