@@ -31,7 +31,7 @@ from kpatch_ci.cli.output import say, shows_everything
 from kpatch_ci.config.load import DEFAULT_PROFILE, Config
 from kpatch_ci.model.result import RunResult, SeriesResult
 from kpatch_ci.model.series import Series
-from kpatch_ci.model.status import REAL_TIME, Status
+from kpatch_ci.model.status import REAL_TIME, Mode, Status
 from kpatch_ci.pipeline.assemble import flags_of
 from kpatch_ci.pipeline.each import NO_CHECKS, Checks
 from kpatch_ci.pipeline.run import load_all, run
