@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kpatch_ci.guest.cpufreq import GOVERNOR, MODULE, Domain, domains
-from kpatch_ci.guest.machine import CAPACITY_ARCHES, format_cpus
+from kpatch_ci.guest.cpulist import CAPACITY_ARCHES, format_cpus
 from kpatch_ci.guest.switchcost import switch_cost_differences
 from kpatch_ci.model.machine import Cluster, Machine
 

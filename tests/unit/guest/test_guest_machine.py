@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kpatch_ci.guest.machine import format_cpus, load_machine, machine_files, parse_cpus
+from kpatch_ci.guest.cpulist import format_cpus, parse_cpus
+from kpatch_ci.guest.machine import load_machine, machine_files
 from kpatch_ci.model.errors import UserError
 from kpatch_ci.model.machine import Accel, Cluster, TcgThreads
 
