@@ -53,8 +53,13 @@ accel_option = click.option(
 quick_option = click.option("--quick", is_flag=True, help="Same as --profile quick: for people who wait.")
 
 
+def _names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    """``a,b`` as names."""
+    return None if value is None else tuple(name.strip() for name in value.split(",") if name.strip())
+
+
 def selection(function: F) -> F:
-    """-c, --tree, --series, --fuzz, --arch, --workload, --seeds, --profile/--quick, --accel, --jobs."""
+    """-c, --tree, --series, --fuzz, --arch, --workload, --seeds, --profile/--quick, --accel, --on, --jobs."""
     for decorate in (
         click.option(
             "-c", "--config", "config_file", type=click.Path(path_type=Path), help="Pipeline file [pipeline.yaml]."
@@ -69,6 +74,12 @@ def selection(function: F) -> F:
         click.option("--workload", multiple=True, metavar="NAME", help="Only this workload. Repeatable."),
         click.option("--seeds", type=int, metavar="N", help="This many boots of one run each, instead of the file's."),
         click.option("--profile", metavar="NAME", help="A profile of the file."),
+        click.option(
+            "--on",
+            callback=_names,
+            metavar="HOST,...",
+            help="Of `hosts:` in the file only these; `here` is this machine (docs/hosts.md) [all of them, and here].",
+        ),
         accel_option,
         quick_option,
         click.option("-j", "--jobs", type=click.IntRange(1, 1024), default=default_jobs, help="CPUs to use [all]."),
@@ -175,6 +186,7 @@ def chosen(options: dict[str, Any]) -> Config:
             precision_percent=options.get("precision_percent"),
             max_seeds=options.get("max_seeds"),
             budget=options.get("budget"),
+            on=options.get("on"),
         ),
     )
 

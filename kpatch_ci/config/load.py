@@ -11,11 +11,13 @@ from kpatch_ci.board.file import load_any
 from kpatch_ci.config.accel import check_accelerators
 from kpatch_ci.config.entries import SeriesEntry, choices, narrow_series
 from kpatch_ci.config.history import Below, HistorySettings, history_settings
+from kpatch_ci.config.hosts import choose_hosts, read_hosts
 from kpatch_ci.config.narrow import first_seeds, narrow, narrow_machines
 from kpatch_ci.config.schema import PipelineFile, Timeouts, Value
 from kpatch_ci.config.selection import Rule, faults, read_rules
 from kpatch_ci.guest.machine import machine_files
 from kpatch_ci.model.errors import UserError, UserErrors
+from kpatch_ci.model.hosts import Host
 from kpatch_ci.model.machine import Accel, Machine
 from kpatch_ci.model.result import DEFAULT_ORIGIN
 from kpatch_ci.model.workload import Case, Seed, WorkloadPlan
@@ -52,6 +54,8 @@ class Selection:
     max_seeds: int | None = None
     budget: float | None = None
     """Seconds of wall time for the whole command."""
+    on: tuple[str, ...] | None = None
+    """Names of the hosts to use, ``here`` for this machine; None: all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,10 @@ class Config:
     budget: float | None = None
     """Seconds of wall time for the whole command; None: as long as it takes."""
     history: HistorySettings = field(default_factory=HistorySettings)
+    hosts: tuple[Host, ...] = ()
+    """Machines that do stages."""
+    spare_here: bool = False
+    """Whether this machine does nothing that one of them can do."""
 
     @property
     def patches(self) -> Path:
@@ -119,6 +127,7 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
     checker.exports()
     history = checker.history()
     checker.raise_all()
+    hosts, here_too = choose_hosts(read_hosts(model.hosts, checker.root, lines), selection.on)
     seeds = first_seeds((chosen.seeds if chosen else None) or model.seeds, selection.seeds)
     narrowed = narrow_machines(machines, selection.arches)
     check_accelerators(narrowed, checker.root / "qemu", selection.accel)
@@ -147,6 +156,8 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
         origin=model.origin,
         budget=selection.budget,
         history=history,
+        hosts=hosts,
+        spare_here=bool(hosts) and not here_too,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import pydantic
 
+from kpatch_ci.config.hosts import HostFile
 from kpatch_ci.config.nightly_schema import NightlyFile
 from kpatch_ci.model.result import DEFAULT_ORIGIN
 from kpatch_ci.stats.precision import DEFAULT_MOST
@@ -134,3 +135,5 @@ class PipelineFile(Strict):
     origin: str = DEFAULT_ORIGIN
     """What KCIDB calls this CI system: lower-case letters, digits and _."""
     nightly: NightlyFile | None = None
+    hosts: dict[str, HostFile] = pydantic.Field(default_factory=dict)
+    """Machines that boot and measure, beside this one."""

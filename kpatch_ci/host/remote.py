@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The same questions to another machine, over SSH. Host keys are checked, and no password is asked for or sent."""
+"""The same questions to another machine, over SSH."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from kpatch_ci.host import finding as judge
 from kpatch_ci.host.finding import Finding
-from kpatch_ci.model.errors import InfrastructureError, UserError
+from kpatch_ci.host.ssh import connection, open_connection, parse_target
+from kpatch_ci.model.errors import InfrastructureError
+from kpatch_ci.model.hosts import Login
 
-CONNECT_TIMEOUT = 8
 STEP = 6
-TARGET = re.compile(r"(?:[A-Za-z0-9_][\w.-]*@)?[A-Za-z0-9][\w.-]*(?::\d+)?")
 
-Connect = Callable[[str], Any]
-"""user@host[:port] -> a fabric Connection (or what acts like one)."""
+Connect = Callable[[Login], Any]
+"""Makes a fabric Connection (or what acts like one)."""
 
 
 def _sandbox(text: str) -> Finding:
@@ -42,46 +41,16 @@ CHECKS: tuple[tuple[str, str, Callable[[str], Finding]], ...] = (
 """Name, POSIX shell command, what its output means. Each prints nothing when what it asks for is not there."""
 
 
-def connection(target: str) -> Any:
-    """A fabric Connection to ``target`` that refuses unknown host keys and knows no password."""
-    import fabric  # noqa: PLC0415 (paramiko takes long to import)
-    import paramiko  # noqa: PLC0415
-
-    made = fabric.Connection(
-        target,
-        connect_timeout=CONNECT_TIMEOUT,
-        forward_agent=False,
-        connect_kwargs={"banner_timeout": CONNECT_TIMEOUT, "auth_timeout": CONNECT_TIMEOUT},
-    )
-    made.client.load_system_host_keys()
-    made.client.set_missing_host_key_policy(paramiko.RejectPolicy())
-    return made
-
-
 def examine(target: str, *, connect: Connect = connection) -> list[Finding]:
     """What ``USER@HOST[:PORT]`` has and lacks. Raises UserError (no such form), InfrastructureError (cannot log in)."""
-    if not TARGET.fullmatch(target):
-        raise UserError(f"no host: {target}", where="--host", expected="[USER@]HOST[:PORT]")
-    with connect(target) as made:
-        _open(made, target)
-        return [_ask(made, name, script, meaning) for name, script, meaning in CHECKS]
+    return examine_login(parse_target(target, "--host"), target, connect=connect)
 
 
-def _open(made: Any, target: str) -> None:
-    import paramiko  # noqa: PLC0415
-
-    host, _, port = target.partition(":")
-    ssh = f"ssh -p {port} {host}" if port else f"ssh {host}"
-    hint = f"`{ssh} true` must work without a question: a key in your agent, the host in known_hosts"
-    try:
-        made.open()
-    except paramiko.AuthenticationException as error:
-        raise InfrastructureError(f"{target} does not let you in with a key: {error}", hint=hint) from error
-    except paramiko.SSHException as error:
-        raise InfrastructureError(f"cannot talk to {target}: {error}", hint=hint) from error
-    except (OSError, EOFError) as error:
-        said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise InfrastructureError(f"cannot reach {target}: {said}", hint=hint) from error
+def examine_login(login: Login, name: str, *, connect: Connect = connection) -> list[Finding]:
+    """The same of a machine that is called ``name``."""
+    with connect(login) as made:
+        open_connection(made, name)
+        return [_ask(made, check, script, meaning) for check, script, meaning in CHECKS]
 
 
 def _ask(made: Any, name: str, script: str, meaning: Callable[[str], Finding]) -> Finding:

@@ -22,7 +22,7 @@ from kpatch_ci.model.machine import Machine
 from kpatch_ci.model.series import BASELINE, ApplyResult, Arm, Series, Switches
 from kpatch_ci.model.status import Status
 from kpatch_ci.model.workload import Metric, Replicate, Seed, WorkloadPlan
-from kpatch_ci.pipeline.engine import Engine, Observer
+from kpatch_ci.pipeline.engine import Observer
 from kpatch_ci.pipeline.session import Session
 from kpatch_ci.pipeline.slots import Slots
 from kpatch_ci.pipeline.stages import Stages, apply_name, boot_nodes, build_name
@@ -187,7 +187,7 @@ class _Run:
             for arm, plans in wanted.items():
                 nodes += [node for one in plans for node in stages.replicates(machine, arm, one, seeds)]
         with self.progress() as observer:
-            return Engine(self.slots, observer).run(nodes)
+            return stages.session.engine(self.slots, observer).run(nodes)
 
 
 def _check(series: Sequence[Series], session: Session, values: Mapping[str, Any]) -> None:

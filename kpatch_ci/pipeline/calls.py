@@ -85,7 +85,7 @@ Answer = BootAnswer | ReplicateAnswer
 CALLS: dict[str, type[Call]] = {"boot": BootCall, "replicate": ReplicateCall}
 ANSWERS: dict[str, type[Answer]] = {"boot": BootAnswer, "replicate": ReplicateAnswer}
 
-T = TypeVar("T", BootCall, ReplicateCall, BootAnswer, ReplicateAnswer)
+T = TypeVar("T")
 
 _json = cattrs.preconf.json.make_converter(forbid_extra_keys=True)
 _json.register_unstructure_hook(Path, str)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import queue
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -83,6 +84,10 @@ class Engine:
         self._done: queue.Queue[tuple[Node, str, float, Future[Any]]] = queue.Queue()
         self._at_work = 0
         self._holding = 0
+        self.done_at: Counter[str] = Counter()
+        """Stages by the place that did them."""
+        self.lost: dict[str, str] = {}
+        """Places that were lost, and why."""
 
     def run(self, nodes: Sequence[Node]) -> dict[str, Any]:
         """Values of all nodes by name. Raises what a node raised, after the others were ended.
@@ -106,6 +111,8 @@ class Engine:
                         continue
                     self._collect(ready, by_name, sorter)
             except BaseException:
+                for place in self._places.values():
+                    place.stop()
                 process.kill_all()
                 raise
         return self._values
@@ -178,13 +185,16 @@ class Engine:
             self._lose(place, str(error), ready)
             self._queue(ready, *by_name[node.name])
             return
-        self._settle(node, future.result(), seconds, False, sorter)
+        value = future.result()
+        self.done_at[place] += node.slot
+        self._settle(node, value, seconds, False, sorter)
 
     def _lose(self, place: str, why: str, ready: Ready) -> None:
         """The place gets no more; what it was at comes back one by one, each with its own PlaceLost."""
         if self._places.pop(place, None) is None:
             return
         del self._free[place]
+        self.lost[place] = why
         ready.forget(place)
         where = "the other places" if self._places else "this machine"
         self._observer.note(f"{place} is lost: {why}; its work goes to {where}")

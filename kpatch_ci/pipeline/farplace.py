@@ -38,6 +38,13 @@ class Carrier(Protocol):
     def build(self, request: BuildRequest, logs: Path) -> BuildResult:
         """See Place.build; called only where the place does builds."""
 
+    @property
+    def lost(self) -> str:
+        """See Place.lost."""
+
+    def stop(self) -> None:
+        """See Place.stop."""
+
 
 @dataclass(frozen=True, slots=True)
 class FarPlace:
@@ -48,6 +55,15 @@ class FarPlace:
     kinds: frozenset[str]
     carrier: Carrier
     limits: Limits
+
+    @property
+    def lost(self) -> str:
+        """As its carrier says."""
+        return self.carrier.lost
+
+    def stop(self) -> None:
+        """Give up what is at work there."""
+        self.carrier.stop()
 
     def build(self, request: BuildRequest, logs: Path) -> BuildResult:
         """Build there."""

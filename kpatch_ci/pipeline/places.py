@@ -45,6 +45,13 @@ class Place(Protocol):
     def kinds(self) -> frozenset[str]:
         """Of BUILD, BOOT and RUN, those that it does."""
 
+    @property
+    def lost(self) -> str:
+        """Why it is gone; empty while it is there."""
+
+    def stop(self) -> None:
+        """End what is at work there: its methods raise PlaceLost soon. It may be asked again afterwards."""
+
     def build(self, request: BuildRequest, logs: Path) -> BuildResult:
         """See Builder.build. A build that passed is in this machine's store afterwards."""
 
@@ -74,6 +81,10 @@ class Here:
     name: str = HERE
     slots: int = 0
     kinds: frozenset[str] = frozenset({BUILD, *GUEST_KINDS})
+    lost: str = ""
+
+    def stop(self) -> None:
+        """``process.kill_all`` does it."""
 
     def build(self, request: BuildRequest, logs: Path) -> BuildResult:
         """Build."""

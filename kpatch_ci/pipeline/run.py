@@ -23,7 +23,7 @@ from kpatch_ci.model.workload import Replicate
 from kpatch_ci.pipeline.assemble import assemble
 from kpatch_ci.pipeline.budget import Costs, already_known, fit, missed
 from kpatch_ci.pipeline.each import NO_CHECKS, Checks
-from kpatch_ci.pipeline.engine import Engine, Node, Observer, Values
+from kpatch_ci.pipeline.engine import Node, Observer, Values
 from kpatch_ci.pipeline.explain import Recorder
 from kpatch_ci.pipeline.fingerprint import fingerprint, series_digests
 from kpatch_ci.pipeline.foretell import foretell
@@ -118,7 +118,7 @@ def execute(
     with Slots(session.jobs) as slots:
         stages = Stages(session, session.builder(slots.path), session.guests(), deadline)
         recorder = Recorder(stages, memo, session.tree)
-        engine, rounds = Engine(slots, _Both(recorder, observer)), 1
+        engine, rounds = session.engine(slots, _Both(recorder, observer)), 1
         left_out: tuple[str, ...] = ()
         try:
             values: Values = {}

@@ -19,6 +19,10 @@ from kpatch_ci.kernel.source import TreeCache
 from kpatch_ci.model.build import Tree
 from kpatch_ci.pipeline.accelerators import prove_accelerators
 from kpatch_ci.pipeline.board import GuestsAndBoards, Kit, prepare_boards
+from kpatch_ci.pipeline.calls import Limits
+from kpatch_ci.pipeline.engine import Engine, Observer
+from kpatch_ci.pipeline.places import Place
+from kpatch_ci.pipeline.slots import Slots
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.cache import cache_root, use_cache
 
@@ -37,6 +41,13 @@ class Session:
     tree: Tree
     jobs: int
     logs: Path
+    places: tuple[Place, ...] = ()
+    """Other machines; those of them that are lost too."""
+
+    def engine(self, slots: Slots, observer: Observer) -> Engine:
+        """Runs stages here and at the places that are there still."""
+        there = [place for place in self.places if not place.lost]
+        return Engine(slots, observer, there, spare_here=self.config.spare_here)
 
     def builder(self, jobserver: Path | None = None) -> Builder:
         """Builds with this session's tools."""
@@ -91,9 +102,22 @@ def open_session(config: Config, *, jobs: int, logs: Path, say: Say) -> Session:
     cache, tools, archives = open_tools(config.tools, chosen, say)
     prepare_boards(config.machines, cache, say)
     prove_accelerators(config.machines, tools, say)
+    store = ArtifactStore(cache / "store")
+    places = _open_hosts(config, tools, store, say)
     trees = TreeCache(cache, tools, archives)
     if trees.will_fetch(config.tree):
         say(f"fetching {config.tree} and importing it into git (about a minute, once)")
     tree = trees.get(config.tree)
     say(f"tree: {tree.label} = linux {tree.release} ({tree.origin})")
-    return Session(config, cache, ArtifactStore(cache / "store"), tools, archives, tree, jobs, logs)
+    return Session(config, cache, store, tools, archives, tree, jobs, logs, places)
+
+
+def _open_hosts(config: Config, tools: ToolRoot, store: ArtifactStore, say: Say) -> tuple[Place, ...]:
+    if not config.hosts:
+        return ()
+    from kpatch_ci.pipeline.far.connect import open_hosts  # noqa: PLC0415 (SSH takes long to import)
+
+    limits = Limits(*(float(n) for n in (config.timeouts.boot, config.timeouts.replicate, config.timeouts.silence)))
+    places = open_hosts(config.hosts, tools, store, limits)
+    say("hosts: " + ", ".join(f"{place.name} ({place.slots} slots)" for place in places))
+    return places

@@ -152,7 +152,7 @@ def _fields(model: type[pydantic.BaseModel], loc: Loc) -> list[str]:
         if isinstance(current, type) and issubclass(current, pydantic.BaseModel) and part in current.model_fields:
             current = _model_in(current.model_fields[str(part)].annotation) or current
     if isinstance(current, type) and issubclass(current, pydantic.BaseModel):
-        return list(current.model_fields)
+        return [field.alias or name for name, field in current.model_fields.items()]
     return []
 
 

@@ -18,7 +18,7 @@ from kpatch_ci.model.series import Arm
 from kpatch_ci.model.status import Status
 from kpatch_ci.model.workload import Replicate, Seed
 from kpatch_ci.pipeline.bisect.bench import Key, Question, Runs
-from kpatch_ci.pipeline.engine import Engine, Node, Observer, Values
+from kpatch_ci.pipeline.engine import Node, Observer, Values
 from kpatch_ci.pipeline.session import Session
 from kpatch_ci.pipeline.slots import Slots
 from kpatch_ci.pipeline.stages import PRIORITY, Stages, boot_name, build_name
@@ -120,7 +120,7 @@ class RealBench:
 
     def _engine(self, nodes: Sequence[Node]) -> dict[str, Any]:
         counted = _Counted(self.observer)
-        values = Engine(self.slots, counted).run(nodes)
+        values = self.stages.session.engine(self.slots, counted).run(nodes)
         spent = self.spent
         self.spent = replace(
             spent,

@@ -7,14 +7,16 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 from typing import Any, Self
+from unittest.mock import MagicMock
 
 import fabric
 import invoke
 import paramiko
 import pytest
 
-from kpatch_ci.host import remote
+from kpatch_ci.host import remote, ssh
 from kpatch_ci.model.errors import InfrastructureError, UserError
+from kpatch_ci.model.hosts import Login
 
 ANSWERS = {
     "python3": "Python 3.13.5\n",
@@ -39,6 +41,11 @@ class FakeConnection:
     answers: dict[str, str]
     fails: Exception | None = None
     hangs: str = ""
+    host: str = "runner.example"
+    user: str = "user"
+    port: int = 22
+    gateway: Any = None
+    transport: Any = field(default_factory=MagicMock)
     asked: list[dict[str, Any]] = field(default_factory=list)
     closed: bool = False
 
@@ -106,7 +113,7 @@ def test_an_answer_that_makes_no_sense_is_not_believed() -> None:
     ("error", "words"),
     [
         (paramiko.AuthenticationException("no keys"), "does not let you in with a key: no keys"),
-        (paramiko.SSHException("Server 'x' not found in known_hosts"), "cannot talk to .*known_hosts"),
+        (paramiko.SSHException("Error reading SSH protocol banner"), "cannot talk to .*banner"),
         (ConnectionRefusedError(111, "Connection refused"), "cannot reach .*: Connection refused"),
         (TimeoutError("timed out"), "cannot reach .*: timed out"),
         (EOFError(), "cannot reach .*: EOFError"),
@@ -117,6 +124,37 @@ def test_an_unreachable_machine_is_said_to_be(error: Exception, words: str) -> N
         examine(FakeConnection({}, fails=error))
 
 
+KEY = paramiko.RSAKey.generate(1024)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            paramiko.SSHException("Server 'x' not found in known_hosts"),
+            "its host key is not in known_hosts\n.*`ssh user@runner.example true` once, and compare the key",
+        ),
+        (
+            paramiko.BadHostKeyException("[runner.example]:22", KEY, KEY),
+            "another host key.*\n.*ssh-keygen -R '\\[runner",
+        ),
+        (paramiko.PasswordRequiredException("encrypted"), "has a passphrase, and is in no agent\n.*ssh-add"),
+    ],
+)
+def test_a_host_key_that_is_not_the_right_one_and_a_locked_key_have_their_own_words(
+    error: Exception, words: str
+) -> None:
+    with pytest.raises(InfrastructureError, match=f"runner.example.*{words}"):
+        examine(FakeConnection({}, fails=error))
+
+
+def test_each_hop_checks_host_keys() -> None:
+    made = ssh.connection(Login("inner.example", jump="me@jump.example:2022"))
+    assert (made.gateway.user, made.gateway.host, made.gateway.port) == ("me", "jump.example", 2022)
+    assert isinstance(made.gateway.client._policy, paramiko.RejectPolicy)
+    assert ssh.ssh_command(made).startswith("ssh -J me@jump.example:2022 ")
+
+
 @pytest.mark.parametrize("target", ["", "-oProxyCommand=x", "a b", "user@", "user@host:port", "host;true"])
 def test_what_is_no_host_is_refused(target: str) -> None:
     with pytest.raises(UserError, match="--host: no host"):
@@ -124,14 +162,14 @@ def test_what_is_no_host_is_refused(target: str) -> None:
 
 
 def test_the_real_connection_checks_host_keys_and_knows_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded: list[bool] = []
-    monkeypatch.setattr(paramiko.SSHClient, "load_system_host_keys", lambda *_: loaded.append(True))
-    made = remote.connection("user@runner.example:2222")
+    loaded: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(paramiko.SSHClient, "load_system_host_keys", lambda *args: loaded.append(args[1:]))
+    made = ssh.connection(ssh.parse_target("user@runner.example:2222", "--host"))
     assert isinstance(made, fabric.Connection)
     assert isinstance(made.client._policy, paramiko.RejectPolicy)
-    assert loaded == [True]
+    assert loaded[0] == ()  # known_hosts of whoever runs it
     assert (made.user, made.host, made.port) == ("user", "runner.example", 2222)
-    assert made.connect_timeout == remote.CONNECT_TIMEOUT
+    assert made.connect_timeout == ssh.CONNECT_TIMEOUT
     assert not {"password", "passphrase"} & set(made.connect_kwargs)
     assert made.forward_agent is False
 

@@ -32,11 +32,16 @@ class There:
     name: str
     slots: int = 1
     kinds: frozenset[str] = GUEST_KINDS
+    lost: str = ""
+    stopped: bool = False
     lives: int = 1000
     done: list[str] = field(default_factory=list)
     at_once: int = 0
     most: int = 0
     lock: Any = field(default_factory=threading.Lock)
+
+    def stop(self) -> None:
+        self.stopped = True
 
     def take(self, name: str) -> str:
         with self.lock:

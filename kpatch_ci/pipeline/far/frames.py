@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Frames over a pair of byte streams: a JSON header and, where there is one, a payload. Both ends show signs of life.
+
+A frame is two lengths (32 bits each, big endian), the header, the payload. Whoever starts the other end looks for MARK first:
+a login shell may print anything before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import struct
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+MARK = b"\nkpatch-ci frames 1\n"
+HEAD = struct.Struct(">II")
+LARGEST = 64 * 1024 * 1024
+"""Bytes of a header or a payload; more is no frame of ours."""
+BEAT = 2.0
+"""Seconds between two signs of life."""
+DEAD = 15.0
+"""Seconds of silence after which the other end counts as gone."""
+Header = dict[str, Any]
+
+
+class Cut(Exception):
+    """The stream ended, or what it brought is no frame."""
+
+
+class Pipe(Protocol):
+    """A pair of byte streams. ``read`` and ``write`` block; after ``close`` from another thread both end soon. All raise OSError."""
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` bytes; none at the end."""
+
+    def write(self, data: bytes) -> None:
+        """All of it."""
+
+    def close(self) -> None:
+        """May be called twice."""
+
+
+class Frames:
+    """Frames over a pipe. ``send`` is safe for concurrent threads, ``receive`` is for one."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self.pipe = pipe
+        self.sent = self.received = 0
+        """Bytes, both with their lengths."""
+        self.heard = time.monotonic()
+        self._lock = threading.Lock()
+        self._kept = b""
+
+    def send(self, header: Mapping[str, Any], payload: bytes = b"") -> None:
+        """Send one frame. Raises Cut."""
+        text = json.dumps(header, separators=(",", ":")).encode()
+        data = HEAD.pack(len(text), len(payload)) + text + payload
+        with self._lock:
+            try:
+                self.pipe.write(data)
+            except OSError as error:
+                raise Cut(f"cannot send: {error or type(error).__name__}") from error
+            self.sent += len(data)
+
+    def receive(self) -> tuple[Header, bytes] | None:
+        """The next frame; None where the stream ended between two. Raises Cut."""
+        head = self._exactly(HEAD.size, may_end=True)
+        if not head:
+            return None
+        sizes = HEAD.unpack(head)
+        if max(sizes) > LARGEST:
+            raise Cut(f"a frame of {max(sizes)} bytes: that is none of ours")
+        text, payload = (self._exactly(size) for size in sizes)
+        try:
+            header = json.loads(text)
+        except ValueError as error:
+            raise Cut("a frame that is no JSON") from error
+        if not isinstance(header, dict):
+            raise Cut("a frame that is no JSON object")
+        return header, payload
+
+    def skip_to_mark(self, most: int = 64 * 1024) -> bytes:
+        """Read over what a login shell prints, and return it. Raises Cut, with it, where no mark follows."""
+        seen = b""
+        while MARK not in seen:
+            data = self._read(4096)
+            seen += data
+            if not data or len(seen) > most:
+                raise Cut(seen[-500:].decode(errors="replace").strip())
+        before, _, self._kept = seen.partition(MARK)
+        return before
+
+    def _exactly(self, size: int, *, may_end: bool = False) -> bytes:
+        parts, left = [], size
+        while left:
+            data = self._read(min(left, 256 * 1024))
+            if not data:
+                if may_end and left == size:
+                    return b""
+                raise Cut("the connection ended within a frame")
+            parts.append(data)
+            left -= len(data)
+        return b"".join(parts)
+
+    def _read(self, size: int) -> bytes:
+        if self._kept:
+            data, self._kept = self._kept[:size], self._kept[size:]
+        else:
+            try:
+                data = self.pipe.read(size)
+            except OSError as error:
+                raise Cut(f"cannot receive: {error or type(error).__name__}") from error
+            self.heard = time.monotonic()
+        self.received += len(data)
+        return data
+
+
+class Heart:
+    """Sends a sign of life every ``beat`` seconds, and calls ``silent`` once where the other end gave none for ``dead`` seconds."""
+
+    def __init__(self, frames: Frames, silent: Callable[[], None], *, beat: float = BEAT, dead: float = DEAD) -> None:
+        self._frames, self._silent, self._beat, self._dead = frames, silent, beat, dead
+        self._over = threading.Event()
+        for work in (self._send, self._watch):  # two: sending blocks where nobody takes it
+            threading.Thread(target=work, daemon=True, name="heart").start()
+
+    def stop(self) -> None:
+        """No more of it."""
+        self._over.set()
+
+    def _send(self) -> None:
+        with contextlib.suppress(Cut):
+            while not self._over.wait(self._beat):
+                self._frames.send({"op": "beat"})
+
+    def _watch(self) -> None:
+        while not self._over.wait(min(self._beat, self._dead / 4)):
+            if time.monotonic() - self._frames.heard > self._dead:
+                self._over.set()
+                self._silent()

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What stands at the other end of a connection: takes artifacts, does calls, says that it is alive.
+
+When the connection ends, however it ends, every child is killed and the process is gone within seconds.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kpatch_ci import process
+from kpatch_ci.model.errors import InfrastructureError, KpatchError
+from kpatch_ci.pipeline.calls import CALLS, Call, decode, encode
+from kpatch_ci.pipeline.far.frames import BEAT, DEAD, Cut, Frames, Header, Heart
+from kpatch_ci.pipeline.worker import Worker
+from kpatch_ci.store.parcels import Incoming, checked
+
+STOP_GRACE = 8.0
+"""Seconds that calls which were given up may take to end."""
+Task = Callable[[Header], Mapping[str, Any]]
+
+
+class Server:
+    """Serves one connection. ``worker`` is None where this machine cannot do calls yet; ``tasks`` are further long operations."""
+
+    def __init__(self, worker: Worker | None, incoming: Incoming, frames: Frames, tasks: Mapping[str, Task]) -> None:
+        self._worker, self._incoming, self._frames = worker, incoming, frames
+        self._tasks: dict[str, Task] = {"call": self._call, **tasks}
+        self._at_work = 0
+        self._change = threading.Condition()
+        self._broken: dict[str, str] = {}
+        self._inline: dict[str, Callable[[Header, bytes], Mapping[str, Any] | None]] = {
+            "blob": self._blob,
+            "offer": self._offer,
+            "commit": self._commit,
+            "stop": self._stop,
+            "beat": lambda _, __: None,
+        }
+
+    def serve(self, *, beat: float = BEAT, dead: float = 2 * DEAD) -> None:
+        """Until the connection ends. Ends every child then."""
+        heart = Heart(self._frames, self._frames.pipe.close, beat=beat, dead=dead)
+        try:
+            while (frame := self._frames.receive()) is not None:
+                self._take(*frame)
+        except Cut:
+            pass  # as when it ends between two frames: nobody is there to be told
+        finally:
+            heart.stop()
+            process.kill_all()
+
+    def _take(self, header: Header, payload: bytes) -> None:
+        op = str(header.get("op"))
+        if op in self._inline:
+            self._answer(header, lambda: self._inline[op](header, payload))
+        elif op in self._tasks:
+            with self._change:
+                self._at_work += 1
+            threading.Thread(target=self._work, args=(self._tasks[op], header), daemon=True, name=op).start()
+        else:
+            self._answer(header, lambda: _unknown(op))
+
+    def _work(self, task: Task, header: Header) -> None:
+        try:
+            self._answer(header, lambda: task(header))
+        finally:
+            with self._change:
+                self._at_work -= 1
+                self._change.notify_all()
+
+    def _answer(self, header: Header, do: Callable[[], Mapping[str, Any] | None]) -> None:
+        answer: Mapping[str, Any] | None
+        try:
+            answer = do()
+        except KpatchError as error:
+            said = {name: getattr(error, name, None) for name in ("what", "hint", "log")}
+            answer = {"error": {**said, "what": said["what"] or str(error)}}
+        except Exception as error:  # a bug of ours is told to whoever asked
+            answer = {"error": {"what": f"{type(error).__name__}: {error}", "log": traceback.format_exc(), "bug": True}}
+        if answer is not None and "id" in header:
+            try:
+                self._frames.send({**answer, "id": header["id"]})
+            except Cut:
+                self._frames.pipe.close()  # and with it serve() ends
+
+    def _call(self, header: Header) -> Mapping[str, Any]:
+        if self._worker is None:
+            raise InfrastructureError("it has no tool root")
+        call: Call = decode(CALLS[header["kind"]], header["call"])
+        lacking = self._worker.missing(call)
+        if lacking:
+            return {"lacking": lacking}
+        return {"answer": encode(self._worker.do(call))}
+
+    def _offer(self, header: Header, _: bytes) -> Mapping[str, Any]:
+        return {"needed": self._incoming.needed(checked(*_parcel(header)))}
+
+    def _commit(self, header: Header, _: bytes) -> Mapping[str, Any]:
+        parcel = checked(*_parcel(header))
+        broken = next((self._broken.pop(sha) for sha in parcel.blobs if sha in self._broken), None)
+        if broken:
+            raise InfrastructureError(broken)
+        self._incoming.admit(parcel)
+        return {}
+
+    def _blob(self, header: Header, payload: bytes) -> None:
+        """Not answered: what went wrong is said when the artifact is to be made of it."""
+        sha = str(header["sha"])
+        try:
+            data = zlib.decompress(payload) if header.get("zlib") else payload
+            if sha not in self._broken:
+                self._incoming.append(sha, int(header["offset"]), data)
+        except (InfrastructureError, zlib.error) as error:
+            self._broken[sha] = str(error)
+
+    def _stop(self, _: Header, __: bytes) -> None:
+        """End what is at work; what is asked for after this is done as ever."""
+        process.kill_all()
+        with self._change:
+            self._change.wait_for(lambda: self._at_work == 0, STOP_GRACE)
+        process.go_on()
+
+
+def _parcel(header: Header) -> tuple[str, str, Any, Any]:
+    return str(header.get("kind")), str(header.get("key")), header.get("manifest"), header.get("modes")
+
+
+def _unknown(op: str) -> Mapping[str, Any]:
+    raise InfrastructureError(f"it knows no '{op}': it is of another version")
