@@ -32,7 +32,7 @@ KINDS = {
     "inexact": Kind(
         ("store/inexact",), "which workloads were seen to differ between repeats: believed to repeat again"
     ),
-    "snapshot": Kind(("store/snapshot",), "booted guests: booted again"),
+    "snapshot": Kind(("store/snapshot", "store/boot"), "booted guests: booted again"),
     "guest-image": Kind(
         ("store/guest-image", "store/guest-files", "guest"), "guests' programs: fetched and packed again"
     ),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kpatch_ci.debian.toolroot import ToolRoot
-from kpatch_ci.guest import qemu, secondlook, snapshot
+from kpatch_ci.guest import bootrecord, qemu, secondlook, snapshot
 from kpatch_ci.guest.events import find_event
 from kpatch_ci.guest.files import GuestFiles, guest_modules, machine_slice, make_files
 from kpatch_ci.guest.image import GuestImage
@@ -94,12 +94,25 @@ class Guests:
         return digest(["replicate", STAGE_VERSION, boot.key, boot.said_digest, job])
 
     def find_boot(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int) -> BootResult | None:
-        """The boot, when it was made before: never in real time. Does not hash the snapshot: the first replicate does."""
+        """The boot, when it was made before, here or elsewhere: never in real time. Does not hash the snapshot: its first use does."""
+        here = self._kept(build, image, machine, boot_seed)
+        if here or machine.real_time:
+            return here
+        return bootrecord.find(self.store, self.boot_key(build, image, machine, boot_seed), build.arm)
+
+    def _kept(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int) -> BootResult | None:
+        """The boot whose snapshot is here."""
         if machine.real_time:
             return None
         key = self.boot_key(build, image, machine, boot_seed)
         artifact = snapshot.find(self.store, key)
         return snapshot.boot_result(artifact, build.arm, cached=True) if artifact else None
+
+    def remember(self, boot: BootResult, machine: Machine) -> BootResult:
+        """Keep what is known of a boot that another machine made, so that it need not be made again to look its replicates up."""
+        if boot.snapshot or boot.status is not Status.PASSED or machine.real_time:
+            return boot
+        return bootrecord.keep(self.store, boot)
 
     def boot(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int, logs: Path) -> BootResult:
         """Boot, check and save a guest, or reuse one. A kernel that does not boot is a result.
@@ -107,7 +120,7 @@ class Guests:
         In real time nothing is saved or reused: the guest has nothing to do, and ends. Its console goes to ``logs``.
         Raises InfrastructureError where this machine fails.
         """
-        found = self.find_boot(build, image, machine, boot_seed)
+        found = self._kept(build, image, machine, boot_seed)
         if found:
             return found
         machine = told_its_rate(machine)
@@ -237,8 +250,9 @@ class Guests:
             artifact = snapshot.find(self.store, boot.key, verify=not known)
             self._verified.add(boot.key)
         if artifact:
-            return artifact.path / qemu.SNAPSHOT_FILE
-        again = self.boot(build, image, machine, boot.boot_seed, logs)
+            again = snapshot.boot_result(artifact, build.arm, cached=True)
+        else:
+            again = self.boot(build, image, machine, boot.boot_seed, logs)
         if again.snapshot and again.said_digest != boot.said_digest:
             raise InfrastructureError(
                 f"{machine.name} under boot seed {boot.boot_seed} did not boot as it did before: its replicates would not be alike",

@@ -26,6 +26,8 @@ from kpatch_ci.store.artifacts import ArtifactStore
 
 NOWHERE = Path("/nonexistent")
 """A path that was left behind."""
+CACHE = "@cache@"
+"""The cache's directory, in a command that a person may type at either end."""
 Ref = tuple[str, str]
 """Kind and key of an artifact."""
 

@@ -104,7 +104,7 @@ def verify(session: Session, series: Sequence[Series], observer: Observer, *, re
         apart = replace(session, store=ArtifactStore(scratch))
         stages = Stages(session, builder, session.guests())
         fresh = Stages(apart, builder, apart.guests())
-        nodes = plan(stages, series, Depth(replicates=False), baseline=not series)
+        nodes = [_kept_here(node) for node in plan(stages, series, Depth(replicates=False), baseline=not series)]
         pairs = [
             (m, kernel, seed)
             for m in config.machines
@@ -139,6 +139,19 @@ def _repeat_name(subject: Subject, number: int) -> str:
 
 def _fresh_name(boot: str) -> str:
     return f"{boot} afresh"
+
+
+def _kept_here(node: Node) -> Node:
+    """The same, but a boot that is known here without its snapshot is made again: memories are compared."""
+    look = node.lookup
+    if node.kind != "boot" or look is None:
+        return node
+
+    def found(values: Values) -> BootResult | None:
+        boot: BootResult | None = look(values)
+        return boot if boot and boot.snapshot else None
+
+    return replace(node, lookup=found)
 
 
 def _afresh(boot: Node) -> Node:

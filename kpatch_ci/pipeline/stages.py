@@ -30,6 +30,7 @@ from kpatch_ci.model.machine import Machine
 from kpatch_ci.model.series import BASELINE, ApplyResult, Arm, Series
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import Case, Replicate, Seed, WorkloadPlan
+from kpatch_ci.pipeline.calls import CACHE
 from kpatch_ci.pipeline.engine import Node, Values
 from kpatch_ci.pipeline.inexact import mode_of
 from kpatch_ci.pipeline.places import Here, Place
@@ -201,11 +202,16 @@ class Stages:
                 return None
             build = _usable(values[built]) if _differs(values, built, others) else None
             result = place.boot(build, values[image], machine, boot_seed, self._logs) if build else None
-            return replace(result, arm=kernel) if result else None
+            return self._known_here(replace(result, arm=kernel), machine) if result else None
 
         name, priority = boot_name(machine.arch, kernel, boot_seed), self._priority("boot", boot_seed)
         here, needs = partial(self._here, at), (built, image, *others)
         return _bound(Node(name, "boot", here, needs, priority=priority, lookup=look, elsewhere=at), machine, name)
+
+    def _known_here(self, boot: BootResult, machine: Machine) -> BootResult:
+        """A boot, kept in mind where another place made it."""
+        mine = replace(boot, reproduce=boot.reproduce.replace(CACHE, str(self.session.cache)))
+        return self.guests.remember(mine, machine)
 
     def replicates(
         self, machine: Machine, arm: Arm, plan: WorkloadPlan, seeds: Iterable[Seed], against: Sequence[str] = ()

@@ -18,6 +18,7 @@ from kpatch_ci.debian.toolroot import ToolRoot
 from kpatch_ci.guest.guests import Guests
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.pipeline.calls import (
+    CACHE,
     Answer,
     BootAnswer,
     BootCall,
@@ -67,6 +68,7 @@ class Worker:
 
     def _boot(self, call: BootCall, logs: Path) -> BootAnswer:
         boot = self.guests(call.limits).boot(call.build, call.image, call.machine, call.boot_seed, logs)
+        boot = replace(boot, reproduce=boot.reproduce.replace(str(self.cache), CACHE))
         return BootAnswer(stripped_boot(boot), text_of(boot.console))
 
     def _replicate(self, call: ReplicateCall, logs: Path) -> ReplicateAnswer:
