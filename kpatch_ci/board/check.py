@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kpatch_ci.board.install import board_of
-from kpatch_ci.guest.machine import format_cpus
+from kpatch_ci.guest.cpulist import format_cpus
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.machine import Machine
 

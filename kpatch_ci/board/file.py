@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 import pydantic
 
-from kpatch_ci.guest.machine import CAPACITY_ARCHES, FULL_CAPACITY, Cpus, KernelArgs, Word, load_machine
+from kpatch_ci.guest.cpulist import CAPACITY_ARCHES, FULL_CAPACITY
+from kpatch_ci.guest.machine import Cpus, KernelArgs, Word, load_machine
 from kpatch_ci.model.arch import ARCHES
 from kpatch_ci.model.board import Board, Login, Quiet, Timeouts
 from kpatch_ci.model.errors import UserError, UserErrors

@@ -165,6 +165,8 @@ def show(result: RunResult, directory: Path, out: Console, exports: Sequence[str
     out.print(
         f"{result.status}: {len(result.series)} series in {result.seconds:.0f} s; {done}", markup=False, highlight=False
     )
+    for host in (h for h in result.hosts if h.lost):
+        out.print(f"{host.name} was lost: {host.lost}; its work was done elsewhere", markup=False, highlight=False)
     more = "".join(f", {FORMATS[name]}" for name in exports if name not in STANDARD)
     out.print(
         f"reports: {_short(directory)}/ (report.html, report.txt, report.md, junit.xml, result.json{more}, logs/)",

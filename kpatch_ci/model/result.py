@@ -12,6 +12,7 @@ from kpatch_ci.model.build import BuildResult, Diagnostic, Proof
 from kpatch_ci.model.claim import Claim, JudgedClaim
 from kpatch_ci.model.comparison import Comparison
 from kpatch_ci.model.each import CheckResult, EachResult
+from kpatch_ci.model.hosts import HostUse
 from kpatch_ci.model.series import ApplyResult
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import Replicate
@@ -150,6 +151,8 @@ class RunResult:
     """What reproduces it."""
     origin: str = DEFAULT_ORIGIN
     """What KCIDB calls the system that submits it (pipeline.yaml: ``origin``)."""
+    hosts: tuple[HostUse, ...] = ()
+    """Who did its stages, where that was not this machine alone."""
 
     @property
     def status(self) -> Status:

@@ -42,6 +42,10 @@ class Carrier(Protocol):
     def lost(self) -> str:
         """See Place.lost."""
 
+    @property
+    def moved(self) -> tuple[int, int]:
+        """See Place.moved."""
+
     def stop(self) -> None:
         """See Place.stop."""
 
@@ -60,6 +64,11 @@ class FarPlace:
     def lost(self) -> str:
         """As its carrier says."""
         return self.carrier.lost
+
+    @property
+    def moved(self) -> tuple[int, int]:
+        """As its carrier counts."""
+        return self.carrier.moved
 
     def stop(self) -> None:
         """Give up what is at work there."""

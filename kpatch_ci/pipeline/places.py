@@ -49,6 +49,10 @@ class Place(Protocol):
     def lost(self) -> str:
         """Why it is gone; empty while it is there."""
 
+    @property
+    def moved(self) -> tuple[int, int]:
+        """Bytes sent there and received from there so far."""
+
     def stop(self) -> None:
         """End what is at work there: its methods raise PlaceLost soon. It may be asked again afterwards."""
 
@@ -82,6 +86,7 @@ class Here:
     slots: int = 0
     kinds: frozenset[str] = frozenset({BUILD, *GUEST_KINDS})
     lost: str = ""
+    moved: tuple[int, int] = (0, 0)
 
     def stop(self) -> None:
         """``process.kill_all`` does it."""

@@ -7,7 +7,7 @@ import datetime
 import platform
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from kpatch_ci import __version__
 from kpatch_ci.config.entries import SeriesEntry
 from kpatch_ci.config.load import DEFAULT_PROFILE, Config
 from kpatch_ci.model.errors import UserError
+from kpatch_ci.model.hosts import HostUse
 from kpatch_ci.model.result import RunResult
 from kpatch_ci.model.series import BASELINE, Series
 from kpatch_ci.model.status import Mode
@@ -23,11 +24,12 @@ from kpatch_ci.model.workload import Replicate
 from kpatch_ci.pipeline.assemble import assemble
 from kpatch_ci.pipeline.budget import Costs, already_known, fit, missed
 from kpatch_ci.pipeline.each import NO_CHECKS, Checks
-from kpatch_ci.pipeline.engine import Node, Observer, Values
+from kpatch_ci.pipeline.engine import Engine, Node, Observer, Values
 from kpatch_ci.pipeline.explain import Recorder
 from kpatch_ci.pipeline.fingerprint import fingerprint, series_digests
 from kpatch_ci.pipeline.foretell import foretell
 from kpatch_ci.pipeline.memo import Memo
+from kpatch_ci.pipeline.places import HERE
 from kpatch_ci.pipeline.plan import FULL, Depth, measured_arms, plan
 from kpatch_ci.pipeline.precision import Rounds
 from kpatch_ci.pipeline.session import Session
@@ -98,6 +100,8 @@ class Outcome:
     rounds: int = 1
     left_out: tuple[str, ...] = ()
     """What a time budget had no room for, in words."""
+    hosts: tuple[HostUse, ...] = ()
+    """Who did the stages; empty where there are no other places."""
 
 
 def execute(
@@ -120,6 +124,7 @@ def execute(
         recorder = Recorder(stages, memo, session.tree)
         engine, rounds = session.engine(slots, _Both(recorder, observer)), 1
         left_out: tuple[str, ...] = ()
+        before = {place.name: place.moved for place in session.places}
         try:
             values: Values = {}
             if deadline is not None and depth.replicates:
@@ -137,7 +142,20 @@ def execute(
             costs.learn(values, session.config.machines)
         finally:
             memo.save()
-    return Outcome(values, recorder, stages.session.config, rounds, (*left_out, *missed(values)))
+    out = (*left_out, *missed(values))
+    return Outcome(values, recorder, stages.session.config, rounds, out, _uses(session, engine, before))
+
+
+def _uses(session: Session, engine: Engine, before: Mapping[str, tuple[int, int]]) -> tuple[HostUse, ...]:
+    """What this run had of each place. One that was lost before it began is among them."""
+    if not session.places:
+        return ()
+    uses = [HostUse(HERE, engine.done_at[HERE])]
+    for place in session.places:
+        sent, received = (now - then for now, then in zip(place.moved, before[place.name], strict=True))
+        lost = engine.lost.get(place.name) or place.lost
+        uses.append(HostUse(place.name, engine.done_at[place.name], sent, received, lost))
+    return tuple(uses)
 
 
 def _fitted(
@@ -217,6 +235,7 @@ def run(
         stages=outcome.recorder.rows(),
         command=command,
         origin=config.origin,
+        hosts=outcome.hosts,
     )
 
 

@@ -61,6 +61,7 @@ def as_document(source: RunResult | Document, logs: Logs | None = None) -> Docum
         "schema": SCHEMA,
         **_fields(source, "run_id status started seconds profile mode command origin tree thresholds fingerprint"),
         "series": [_series(s, names) for s in source.series],
+        "hosts": [_fields(h, "name stages sent received lost") for h in source.hosts],
         "stages": [_fields(s, "stage key cached seconds why status") for s in source.stages],
     }
     return Document.model_validate(_plain(raw))

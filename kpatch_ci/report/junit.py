@@ -20,6 +20,7 @@ from kpatch_ci.report.checks import check_line, finding_lines, warning_line
 from kpatch_ci.report.clean import one_line, printable, tail
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import arch_failures, boot_reason, build_reason, once_reason, proof_reason
+from kpatch_ci.report.hosts import host_line
 from kpatch_ci.report.parts import CheckDoc
 from kpatch_ci.report.proofs import proven
 from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, Document, OnceDoc, ReplicateDoc
@@ -68,6 +69,8 @@ def _suite(document: Document, series: str, arch: ArchDoc, number: int) -> TestS
         "tree_id": document.tree.get("tree_id", ""),
         "reproduce": arch.reproduce or document.command,
     }
+    if document.hosts:
+        properties["hosts"] = host_line(document)
     cleaned = {key: one_line(value) for key, value in properties.items()}
     return TestSuite(one_line(name), tests, id=str(number), timestamp=_timestamp(document.started), properties=cleaned)
 

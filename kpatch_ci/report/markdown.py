@@ -24,6 +24,7 @@ from kpatch_ci.report.claims import (
 from kpatch_ci.report.clean import one_line, tail
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import Failure, arch_failures, failures
+from kpatch_ci.report.hosts import host_line, lost_hosts
 from kpatch_ci.report.schema import ArchDoc, ComparisonDoc, Document
 from kpatch_ci.report.setup import setup_pairs
 from kpatch_ci.report.view import (
@@ -63,6 +64,7 @@ def to_markdown(source: RunResult | Document) -> str:
     lines += _claims(document)
     lines += _details(document)
     lines += _setups(document)
+    lines += _listed("Machines", [text for text in (host_line(document), *lost_hosts(document)) if text])
     lines += _folded("What the figures are worth", [line for note in mode_notes(document) for line in (note, "")])
     if document.command:
         lines += ["Reproduce:", "", *_fence([one_line(document.command)])]

@@ -264,6 +264,21 @@ class StageDoc(Part):
     """``passed``, ``failed`` (the patch's fault), ``skipped`` (a prerequisite failed) or ``error`` (ours or the machine's fault)."""
 
 
+class HostDoc(Part):
+    """A machine that did stages of the run. No figure depends on which one did what."""
+
+    name: str
+    """As ``hosts:`` of pipeline.yaml calls it; ``here`` is the machine where the run was started."""
+    stages: int
+    """Builds, boots and replicates that it did."""
+    sent: int = 0
+    """Bytes that it was sent."""
+    received: int = 0
+    """Bytes that came from it."""
+    lost: str = ""
+    """Why it was lost in the middle; empty where it was not."""
+
+
 class Document(Part):
     """result.json as a whole."""
 
@@ -293,5 +308,7 @@ class Document(Part):
     """What every number rests on: tools, images, configuration, machines, host."""
     series: list[SeriesDoc]
     """In pipeline.yaml's order."""
+    hosts: list[HostDoc] = []
+    """Machines that did stages, where ``hosts:`` names some."""
     stages: list[StageDoc] = []
     """What ran and what was reused, and why."""

@@ -11,6 +11,7 @@ from kpatch_ci.report.clean import plain_ascii, quoted
 from kpatch_ci.report.diff import flatten
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import Failure, failures
+from kpatch_ci.report.hosts import host_line, lost_hosts
 from kpatch_ci.report.lines import WIDTH, fold, indented, pair, pasteable, reproduce
 from kpatch_ci.report.proofs import added, differing, proven
 from kpatch_ci.report.schema import ArchDoc, ArmBootDoc, BuildDoc, Document, SeriesDoc
@@ -50,6 +51,8 @@ def _header(document: Document) -> list[str]:
         *pair("run", f"{document.run_id}, {document.started}, {document.seconds:.0f} s"),
         *pair("tree", ", ".join(f"{k} {v}" for k, v in tree.items())),
         *pair("mode", f"{document.mode}, profile {document.profile or 'default'}"),
+        *pair("hosts", host_line(document)),
+        *(line for lost in lost_hosts(document) for line in fold(lost)),
         "",
     ]
 

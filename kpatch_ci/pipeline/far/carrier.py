@@ -52,6 +52,11 @@ class LinkCarrier:
         """See Place.lost."""
         return self.link.lost
 
+    @property
+    def moved(self) -> tuple[int, int]:
+        """See Place.moved."""
+        return self.link.frames.sent, self.link.frames.received
+
     def stop(self) -> None:
         """See Place.stop."""
         self.link.give_up()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from kpatch_ci.debian.toolroot import ToolRoot
 from kpatch_ci.host import ssh
@@ -191,10 +191,3 @@ def open_hosts(
         hint = "or run without: --on here, or --on with the hosts that are well"
         raise InfrastructureError("\n".join(str(error) for error in errors), hint=hint)
     return tuple(place_of(joined, store, limits) for joined in ready)
-
-
-def moved(place: Any) -> tuple[int, int]:
-    """Bytes sent to a place and received from it so far."""
-    carrier = getattr(place, "carrier", None)
-    frames = carrier.link.frames if isinstance(carrier, LinkCarrier) else None
-    return (frames.sent, frames.received) if frames else (0, 0)

@@ -16,10 +16,11 @@ from typing import IO, Any
 
 from kpatch_ci import process
 from kpatch_ci.debian.toolroot import ToolRoot, check_sandbox, find_toolroot
+from kpatch_ci.debian.transport import contents_digest, unpack
 from kpatch_ci.kernel.build import default_jobs
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.pipeline.far.frames import Cut, Frames
-from kpatch_ci.pipeline.far.server import Server
+from kpatch_ci.pipeline.far.server import Server, Task
 from kpatch_ci.pipeline.worker import Worker, code_version
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.cache import use_cache
@@ -91,8 +92,11 @@ def serve(cache: Path, suite: str, source: IO[bytes], sink: IO[bytes]) -> None:
         tools = find_toolroot(cache, suite)
         frames.send(hello(cache, suite, tools))
         store = ArtifactStore(cache / "store")
-        server = Server(Worker(cache, tools) if tools else None, Incoming(store), frames, {})
-        server.serve()
+        tasks: dict[str, Task] = {
+            "tools": lambda _: {"contents": contents_digest(tools.path.resolve()) if tools else None},
+            "unpack": lambda header: {"tools": unpack(cache, store, str(header["key"])).fingerprint},
+        }
+        Server(Worker(cache, tools) if tools else None, Incoming(store), frames, tasks).serve()
     except Cut:
         pass
     except InfrastructureError as error:

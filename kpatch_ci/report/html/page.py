@@ -11,6 +11,7 @@ from kpatch_ci.report.checks import check_line
 from kpatch_ci.report.diff import flatten
 from kpatch_ci.report.document import as_document
 from kpatch_ci.report.failures import failures
+from kpatch_ci.report.hosts import host_line, lost_hosts
 from kpatch_ci.report.html import figures, lists, plots, recorded
 from kpatch_ci.report.html.console import consoles, shown_boot
 from kpatch_ci.report.html.guest import cpu_lines
@@ -42,6 +43,7 @@ def to_html(source: RunResult | Document, directory: Path | None = None) -> str:
         mde=any(c.mde_percent is not None for _, arch in view.every_arch(document) for c in view.primaries(arch)),
         consoles=consoles(document, directory),
         mode_notes=view.mode_notes(document),
+        hosts=[text for text in (host_line(document), *lost_hosts(document)) if text],
         table_note=view.table_note(document),
         claims_worth=claims.WORTH,
         significant_note=claims.SIGNIFICANT,

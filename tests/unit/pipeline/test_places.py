@@ -33,6 +33,7 @@ class There:
     slots: int = 1
     kinds: frozenset[str] = GUEST_KINDS
     lost: str = ""
+    moved: tuple[int, int] = (0, 0)
     stopped: bool = False
     lives: int = 1000
     done: list[str] = field(default_factory=list)

@@ -23,7 +23,7 @@ def only_arch(document: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_top_has_every_key_that_the_format_names() -> None:
     document = to_document(run_result())
-    top = "schema run_id status fingerprint tree mode profile thresholds stages command origin started seconds series"
+    top = "schema run_id status fingerprint tree mode profile thresholds stages command origin started seconds series hosts"
     assert set(document) == set(top.split())
     assert document["schema"] == SCHEMA
     assert document["status"] == "failed"
