@@ -134,7 +134,7 @@ def load_machine(path: Path, accel: Accel | None = None) -> Machine:
         transition_latency_us=found.transition_latency_us,
         capacity_slows=found.capacity_slows,
         accel=accel,
-        tcg_threads=TcgThreads(found.only.tcg.threads),
+        tcg_threads=TcgThreads(found.only.tcg.threads) if accel is Accel.TCG else TcgThreads.SINGLE,
         context_switch_cost_ns=found.context_switch_cost_ns,
     )
 

@@ -111,6 +111,7 @@ def test_x86_64_never_has_a_thread_for_each_cpu() -> None:
     for path in QEMU.glob("x86_64*.yaml"):
         assert load_machine(path, Accel.TCG).tcg_threads is TcgThreads.SINGLE
     assert load_machine(QEMU / "arm64-6+2-fixed.yaml", Accel.TCG).tcg_threads is TcgThreads.MULTI
+    assert load_machine(QEMU / "arm64-6+2-fixed.yaml").tcg_threads is TcgThreads.SINGLE, "elsewhere it says nothing"
 
 
 def test_an_unknown_accelerator_is_named_with_the_choices(tmp_path: Path) -> None:
