@@ -28,6 +28,12 @@ PAGES = (
 )
 PICTURES = os.environ.get("KPATCH_CI_PICTURES")
 """Directory for screenshots to look at."""
+BROKEN_WORDS = """[...document.querySelectorAll('.cards thead button, .cards tbody th, .cards td[data-label=kernel], .cards .badge')]
+.filter((cell) => {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  return !/\\s/.test(cell.textContent.trim()) && new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size > 1;
+}).map((cell) => cell.textContent)"""
 VISIBLE = "[...document.querySelectorAll('table.sortable tbody tr')].filter((r) => r.offsetHeight > 0)"
 
 
@@ -67,6 +73,13 @@ def test_nothing_is_clipped_or_pale_and_nothing_is_fetched(page: Page, name: str
         page.value("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     assert page.complaints == []
     assert page.requests == [f"file:///pages/site/{name}"]
+
+
+@pytest.mark.parametrize("width", [1000, 1200, 1400])
+def test_no_word_of_the_index_is_broken_where_there_is_room(page: Page, width: int) -> None:
+    page.open(INDEX, width=width)
+    assert page.value(BROKEN_WORDS) == []
+    assert page.value("document.documentElement.scrollWidth") == width
 
 
 def test_every_link_of_the_index_opens(page: Page) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
+from textwrap import shorten
 
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.nightly import ItemState
@@ -26,7 +27,7 @@ def subject(site: Site) -> str:
         return f"kpatch-ci nightly: {summary(site).split(':')[0].lower()}"
     first = site.news[0]
     more = f" (+{len(site.news) - 1})" if len(site.news) > 1 else ""
-    return f"kpatch-ci nightly: {one_line(f'{first.kind}: {_words(first)}')[:100]}{more}"
+    return f"kpatch-ci nightly: {shorten(one_line(f'{first.kind}: {_words(first)}'), 100, placeholder='...')}{more}"
 
 
 def mail_text(site: Site) -> str:

@@ -15,6 +15,7 @@ import pytest
 
 from kpatch_ci.model.errors import InfrastructureError, UserError
 from kpatch_ci.report.site import write
+from kpatch_ci.report.site.data import Kind, News
 from kpatch_ci.report.site.feed import feed
 from kpatch_ci.report.site.mail import mail_text, message, subject
 from kpatch_ci.report.site.pages import pages, series_page, slug
@@ -149,6 +150,13 @@ def test_a_quiet_night_is_no_entry_and_three_lines() -> None:
     text = mail_text(site)
     assert text == "Nothing changed: 3 items, 0 ran, 3 unchanged.\n\nhttps://ci.example/kpatch/index.html\n"
     assert subject(site) == "kpatch-ci nightly: nothing changed"
+
+
+def test_a_subject_that_is_too_long_ends_after_a_word() -> None:
+    news = News(Kind.FIRST, "topic", f"{', '.join(['schedutil-iowait-boost'] * 3)}: no night before to compare with")
+    site = dataclasses.replace(made_site(10), news=(news, news))
+    said = "first night: topic: schedutil-iowait-boost, schedutil-iowait-boost, schedutil-iowait-boost: no..."
+    assert subject(site) == f"kpatch-ci nightly: {said} (+1)"
 
 
 def test_a_mail_tells_the_verdict_first_in_text_and_html() -> None:
