@@ -18,6 +18,9 @@ import git
 import pytest
 
 from kpatch_ci.store.cache import cache_root
+from kpatch_ci.store.history.database import Database
+from kpatch_ci.store.history.place import find_place
+from kpatch_ci.store.history.query import Filter, list_runs
 from tests.e2e.conftest import Command, arches
 
 pytestmark = pytest.mark.e2e
@@ -61,6 +64,7 @@ class _Said:
 @contextmanager
 def watching(linux: Path, output: Path) -> Iterator[_Said]:
     argv = [sys.executable, "-m", "kpatch_ci", "watch", "-t", str(linux), *ONE, "--output", str(output)]
+    argv += ["--format", "csv", "--history", str(output.parent / "history.sqlite3")]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=output.parent) as verb:
         assert verb.stdout
         said = _Said(verb.stdout)
@@ -94,4 +98,7 @@ def test_each_edit_is_tested_and_a_broken_one_says_where(linux: Path, tmp_path: 
     (primary,) = (c for c in part["comparisons"] if c["primary"])
     assert len(primary["seeds"]) == 2
     assert (linux / ".git/index").read_bytes() == index
+    assert (tmp_path / "out/samples.csv").read_text().count(",dd,") > 0
+    runs = list_runs(Database(find_place(str(tmp_path / "history.sqlite3"))), Filter())
+    assert [run.status for run in runs] == ["failed", "passed"], "each round with a verdict, and not the base alone"
     source.write_text(text)

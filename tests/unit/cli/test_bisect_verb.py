@@ -174,6 +174,14 @@ def test_a_log_of_another_repository_is_told(shell: Shell) -> None:
             "compared case by case",
         ),
         (("-t", "linux", "--good", "t-c0", "--bad", "master", "--log-pattern", "("), "no regular expression"),
+        (
+            ("-t", "linux", "--good", "t-c0", "--bad", "master", *HACKBENCH, "--accel", "tcg"),
+            "x86_64-8 measures in real time",
+        ),
+        (
+            ("-t", "linux", "--good", "t-c0", "--bad", "master", "--quick", "--profile", "precise"),
+            "contradict each other",
+        ),
         (("-t", "linux", "--good", "t-c0", "--bad", "master", *HACKBENCH, "--path", "x.c"), "touches these paths"),
         (("-t", "linux", "--good", "t-c0", "--bad", "master", *HACKBENCH, "--replay", "linux/HEAD"), "no log of git"),
     ],
