@@ -33,6 +33,7 @@ from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.machine import Machine
 from kpatch_ci.model.status import Status
+from kpatch_ci.store.atomic import write_text
 from kpatch_ci.store.cache import locked
 
 STAGE_VERSION = 1
@@ -135,6 +136,7 @@ class Boards:
                 RawRun(Status.FAILED, "", 0.0, up.reason) if isinstance(up, Failed) else self._measure(up, machine, job)
             )
             run = replace(run, seconds=round(time.monotonic() - started, 3), said=console.text)
+            _note(find_event(run.text, "board"), logs / f"{name}.board.json")
             if run.status is not Status.PASSED:
                 log = _keep(console, logs / f"{name}.console.log")
                 run = replace(run, log_tail=console.tail, console=log)
@@ -247,6 +249,12 @@ def _differences(facts: Mapping[str, Any], machine: Machine, subject: Subject) -
         return differences(facts, machine, subject.build.release, subject.modules)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return (f"its facts have not the form of the agent's: {error!r}",)
+
+
+def _note(seen: Mapping[str, Any] | None, log: Path) -> None:
+    """Keep what else was at work beside a run: of every run, for a figure that looks odd is looked into later."""
+    if seen:
+        write_text(log, json.dumps(seen, indent=1) + "\n")
 
 
 def _keep(console: Console, log: Path) -> Path | None:

@@ -46,7 +46,7 @@ def fingerprint(config: Config, values: Values, tools: Mapping[str, str], extra:
             "guest_image": getattr(image, "digest", ""),
             "qemu_argv": list(boot.qemu_argv) if boot else [],
             "accelerator": accelerator(machine),
-            **({"board": boot.facts.get("board", {})} if boot and machine.board else {}),
+            **({"board": _board(boot.facts)} if boot and machine.board else {}),
         }
     return {
         "qemu": tools.get("qemu-system-x86", ""),
@@ -57,6 +57,12 @@ def fingerprint(config: Config, values: Values, tools: Mapping[str, str], extra:
         "workloads": {p.name: {c.label: _case_digest(p.kind, c) for c in p.cases} for p in config.workloads},
         **extra,
     }
+
+
+def _board(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a board as its boot showed it stays from run to run."""
+    seen = facts.get("board", {})
+    return {key: seen[key] for key in ("cpu", "driver", "governor", "boost", "smt") if key in seen}
 
 
 def _case_digest(kind: str, case: Case) -> str:

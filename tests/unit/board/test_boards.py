@@ -163,6 +163,7 @@ def test_a_run_has_facts_circumstances_and_the_jobs_events(board: FakeBoard, tmp
     seen = find_event(found.text, "board")
     assert seen
     assert (seen["before"], seen["after"]) == ({"load": 0.1}, {"load": 0.1})
+    assert json.loads((tmp_path / "logs/one.board.json").read_text()) == seen
     assert board.state == "own"
 
 
