@@ -23,6 +23,7 @@ from kpatch_ci.model.arch import ARCHES
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.digest import digest
+from kpatch_ci.model.errors import UserError
 from kpatch_ci.model.machine import Machine
 from kpatch_ci.store.artifacts import ArtifactStore
 
@@ -116,3 +117,13 @@ class GuestsAndBoards(Guests):
             subject = self._kit.subject(build, image, machine, boot.boot_seed)
             return self._boards.replicate(subject, machine, job, logs=logs, name=name)
         return super().replicate(boot, build, image, machine, job, logs=logs, name=name)
+
+    def boot_plain(
+        self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int, *, job: str = "shell\n"
+    ) -> int:
+        """See Guests. Raises UserError for a board: people log in to one."""
+        if machine.board:
+            login = machine.board.login
+            what = f"{machine.name} is a board, and a prompt on the terminal is a guest's"
+            raise UserError(what, where="--shell", expected=f"ssh -p {login.port} {login.user}@{login.address}")
+        return super().boot_plain(build, image, machine, boot_seed, job=job)

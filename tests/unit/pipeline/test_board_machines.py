@@ -18,7 +18,7 @@ from kpatch_ci.guest.image import GuestImage
 from kpatch_ci.guest.qemu import accelerator
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult
-from kpatch_ci.model.errors import InfrastructureError
+from kpatch_ci.model.errors import InfrastructureError, UserError
 from kpatch_ci.model.machine import Machine
 from kpatch_ci.model.status import REAL_TIME, Mode, Status
 from kpatch_ci.pipeline import board as module
@@ -97,6 +97,8 @@ def test_boards_are_asked_where_the_machine_is_one_and_guests_elsewhere(
     assert both.find_boot(build(tmp_path), image(tmp_path), machine(), 5) is None
     run = both.replicate(booted, build(tmp_path), image(tmp_path), machine(), "job", logs=tmp_path, name="n")
     assert run.text == "lab job"
+    with pytest.raises(UserError, match=r"lab is a board.* \(ssh -p 22 root@board.example\)"):
+        both.boot_plain(build(tmp_path), image(tmp_path), machine(), 5)
     monkeypatch.setattr(Guests, "boot", lambda *_: "a guest's boot")
     monkeypatch.setattr(Guests, "find_boot", lambda *_: "a guest's")
     monkeypatch.setattr(Guests, "replicate", lambda *_, **__: "a guest's run")
