@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,8 @@ COPY_TIMEOUT = 900.0
 NEEDED = ("timeout", "sha256sum", "gzip", "ip", "sed", "sync", "setsid", "uname")
 KEXEC_FLAGS = {"arm64": "", "x86_64": "-c --args-linux"}
 """The x86_64 image is an ELF file (vmlinux), which kexec_load() takes and kexec_file_load() does not."""
+KINDS, KEPT = ("kernel", "initrd", "busybox"), 6
+"""What is copied to a board, and how many of each stay there for the next time."""
 TOKEN = "kpci.token="  # noqa: S105 (names a start, opens nothing)
 """Kernel argument that only the start that is waited for has."""
 PROCESSORS = {"arm64": "aarch64"}
@@ -121,6 +124,7 @@ def install(shell: Shell, machine: Machine, known: Known, files: Files, command_
     kernel = copy(shell, machine, "kernel", files.kernel.read_bytes())
     common = copy(shell, machine, "initrd", files.initrd.read_bytes())
     busybox = copy(shell, machine, "busybox", files.busybox.read_bytes())
+    ask(shell, machine, _prune(board.folder, (kernel, common, busybox)))
     own, initrd = f"{board.folder}/own", f"{board.folder}/initrd"
     ask(shell, machine, own_part(known.network, board.login.user, own, busybox))
     ask(shell, machine, f"umask 077; cat {common} {own} > {initrd} && rm -f {own}", timeout=COPY_TIMEOUT)
@@ -132,6 +136,14 @@ def install(shell: Shell, machine: Machine, known: Known, files: Files, command_
     else:
         load = f"export KERNEL={kernel} INITRD={initrd} CMDLINE={line}; {board.boot_entry}"
     ask(shell, machine, load, timeout=COPY_TIMEOUT)
+
+
+def _prune(folder: str, used: Sequence[str]) -> str:
+    """Script that removes what has not been used for the longest, so that kernels do not fill the board."""
+    old = "; ".join(
+        f'ls -t {folder}/{kind}-* | tail -n +{KEPT + 1} | while read -r f; do rm -f "$f"; done' for kind in KINDS
+    )
+    return f"(touch {' '.join(used)}; {old}) 2>/dev/null || true"
 
 
 def start(shell: Shell, machine: Machine) -> None:

@@ -52,7 +52,7 @@ PACKAGES = ("busybox-static", "dropbear-bin", "kexec-tools")
 PROGRAMS = ("usr/bin/busybox", "usr/sbin/dropbear", "usr/bin/dropbearconvert", "usr/sbin/kexec")
 APPLETS = (
     "awk", "cat", "cut", "grep", "gzip", "head", "id", "ip", "kill", "ls", "mkdir", "mount", "mv", "nohup", "reboot", "rm", "sed",
-    "setsid", "sh", "sha256sum", "sleep", "sync", "timeout", "uname", "wc",
+    "setsid", "sh", "sha256sum", "sleep", "sync", "tail", "timeout", "touch", "uname",
 )  # fmt: skip
 LOADERS = {"arm64": "usr/lib/ld-linux-aarch64.so.1", "x86_64": "usr/lib64/ld-linux-x86-64.so.2"}
 MODULES = ("net/core/failover", "drivers/net/net_failover", "drivers/net/virtio_net")

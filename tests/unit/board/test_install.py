@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from kpatch_ci.board.install import Files, copy, examine, install, start
+from kpatch_ci.board.install import Files, _prune, copy, examine, install, start
 from kpatch_ci.model.errors import InfrastructureError
 from tests.fakes.board import NETWORK, FakeBoard, FakeShell, machine
 
@@ -87,3 +89,14 @@ def test_a_boot_entry_gets_the_files_and_the_board_reboots(tmp_path: Path) -> No
     start(shell(board), entry)
     assert "systemctl reboot" in board.asked[-1]
     assert "kexec" not in board.asked[-1]
+
+
+def test_what_was_used_last_stays_on_the_board_and_the_oldest_goes(tmp_path: Path) -> None:
+    for number in range(9):
+        path = tmp_path / f"kernel-{number}"
+        path.write_text("")
+        os.utime(path, (number, number))
+    (tmp_path / "initrd").write_text("the one that is packed")
+    done = subprocess.run(["/bin/sh", "-c", _prune(str(tmp_path), [f"{tmp_path}/kernel-0"])], check=False)
+    assert done.returncode == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["initrd", *(f"kernel-{n}" for n in (0, 4, 5, 6, 7, 8))]
