@@ -146,6 +146,12 @@ class Incoming:
             there[sha] = artifact.path / name
         return artifact
 
+    def close(self) -> None:
+        """Let go of what came in part, so that another process may go on with it."""
+        for stream in self._streams.values():
+            stream.close()
+        self._streams.clear()
+
     def _whole(self, path: Path, wanted: Mapping[str, Any]) -> bool:
         return path.is_file() and path.stat().st_size == wanted["size"] and file_digest(path) == wanted["sha256"]
 

@@ -51,6 +51,7 @@ class Server:
             pass  # as when it ends between two frames: nobody is there to be told
         finally:
             heart.stop()
+            self._incoming.close()
             process.kill_all()
 
     def _take(self, header: Header, payload: bytes) -> None:
