@@ -66,10 +66,8 @@ def choose_hosts(hosts: Sequence[Host], wanted: Iterable[str] | None) -> tuple[t
 
     Raises UserError.
     """
-    if wanted is None:
-        return tuple(hosts), True
-    names = list(dict.fromkeys(wanted))
     known = [HERE, *(host.name for host in hosts)]
+    names = known if wanted is None else list(dict.fromkeys(wanted))
     for name in names:
         if name not in known:
             raise UserError(
