@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+import threading
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -52,6 +53,9 @@ class Worker:
         self.cache, self.tools = cache, tools
         self.store = ArtifactStore(cache / "store")
         self._guests: dict[Limits, Guests] = {}
+        self._lock = threading.Lock()
+        self._booting: dict[str, threading.Lock] = {}
+        self._booted: set[str] = set()
 
     def missing(self, call: Call) -> list[tuple[str, str]]:
         """Of the artifacts that a call needs, those that are not in the store."""
@@ -72,20 +76,33 @@ class Worker:
         return BootAnswer(stripped_boot(boot), text_of(boot.console))
 
     def _replicate(self, call: ReplicateCall, logs: Path) -> ReplicateAnswer:
+        self._booted_once(call, logs)
         run = self.guests(call.limits).replicate(
             call.boot, call.build, call.image, call.machine, call.job, logs=logs, name="run"
         )
         return ReplicateAnswer(replace(run, console=None), text_of(run.console))
 
+    def _booted_once(self, call: ReplicateCall, logs: Path) -> None:
+        """Where several replicates of a boot that this machine has not made come at once, the first of them boots."""
+        if call.machine.real_time:
+            return
+        with self._lock:
+            mine = self._booting.setdefault(call.boot.key, threading.Lock())
+        with mine:
+            if call.boot.key not in self._booted:
+                self.guests(call.limits).boot(call.build, call.image, call.machine, call.boot.boot_seed, logs)
+                self._booted.add(call.boot.key)
+
     def guests(self, limits: Limits) -> Guests:
         """Guests with these time limits; what one of them has verified it does not hash again."""
-        if limits not in self._guests:
-            self._guests[limits] = Guests(
-                self.cache,
-                self.store,
-                self.tools,
-                boot_timeout=limits.boot,
-                replicate_timeout=limits.replicate,
-                silence_timeout=limits.silence,
-            )
-        return self._guests[limits]
+        with self._lock:
+            if limits not in self._guests:
+                self._guests[limits] = Guests(
+                    self.cache,
+                    self.store,
+                    self.tools,
+                    boot_timeout=limits.boot,
+                    replicate_timeout=limits.replicate,
+                    silence_timeout=limits.silence,
+                )
+            return self._guests[limits]

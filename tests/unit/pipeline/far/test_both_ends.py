@@ -60,9 +60,10 @@ def test_two_calls_are_at_work_at_once_and_each_gets_its_own_answer(tmp_path: Pa
         one = carrier(ends, tmp_path / "here")
         ends.worker.made_up.gate.clear()
         calls = [pool.submit(one.do, replicate_call(seed, f"r{seed}")) for seed in (1, 2, 3)]
-        wait_until(lambda: len(ends.worker.made_up.said) == 3)
+        wait_until(lambda: ends.worker.made_up.said.count("run") == 3)
         ends.worker.made_up.gate.set()
         answers = [call.result(10) for call in calls]
+        assert ends.worker.made_up.said.count(KERNEL) == 1  # the boot that all three resume is made once
         assert [a.run.text for a in answers if isinstance(a, ReplicateAnswer)] == ["seed 1\n", "seed 2\n", "seed 3\n"]
 
 
@@ -71,7 +72,7 @@ def test_a_connection_that_breaks_in_a_call_is_a_lost_place_and_stays_one(tmp_pa
         one = carrier(ends, tmp_path / "here")
         ends.worker.made_up.gate.clear()
         call = pool.submit(one.do, replicate_call())
-        wait_until(lambda: ends.worker.made_up.said)
+        wait_until(lambda: "run" in ends.worker.made_up.said)
         ends.theirs.close()
         with pytest.raises(PlaceLost):
             call.result(10)
