@@ -45,19 +45,19 @@ class Costs:
             known = json.loads(path.read_text())
             self._seconds = {str(k): float(v) for k, v in known.items() if math.isfinite(float(v)) and float(v) > 0}
 
-    def of(self, arch: str, workload: str, case: str) -> float:
-        """Seconds of one CPU; a guess where nothing is known."""
-        return self._seconds.get(_key(arch, workload, case), GUESS)
+    def of(self, machine: Machine, workload: str, case: str) -> float:
+        """Seconds of one CPU on such a machine; a guess where nothing is known."""
+        return self._seconds.get(_key(machine, workload, case), GUESS)
 
     def learn(self, values: Values, machines: Sequence[Machine]) -> None:
         """Take in what a run measured, and keep it."""
         seen: dict[str, list[float]] = {}
-        arches = {machine.arch for machine in machines}
+        by_arch = {machine.arch: machine for machine in machines}
         for name, value in values.items():
             if isinstance(value, Replicate) and value.status is Status.PASSED and not value.cached:
-                arch = name.split(" ", 2)[1]
-                if arch in arches:
-                    seen.setdefault(_key(arch, value.workload, value.case), []).append(value.seconds)
+                machine = by_arch.get(name.split(" ", 2)[1])
+                if machine:
+                    seen.setdefault(_key(machine, value.workload, value.case), []).append(value.seconds)
         for key, seconds in seen.items():
             mean = math.fsum(seconds) / len(seconds)
             self._seconds[key] = _KEEP * self._seconds.get(key, mean) + (1 - _KEEP) * mean
@@ -65,8 +65,10 @@ class Costs:
             write_text(self._path, json.dumps(self._seconds, indent=1, sort_keys=True))
 
 
-def _key(arch: str, workload: str, case: str) -> str:
-    return f"{arch} {workload} {case}"
+def _key(machine: Machine, workload: str, case: str) -> str:
+    """A second of real time costs what it costs: no figure of it goes into those of virtual time."""
+    where = f"{machine.arch} {machine.accel}" if machine.real_time else machine.arch
+    return f"{where} {workload} {case}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class _Prices:
         first = sorted({seed.boot for seed in self.config.seeds})[:ENOUGH]
         seeds = [seed for seed in self.config.seeds if seed.boot in first]
         return sum(
-            self.costs.of(machine.arch, plan.name, case)
+            self.costs.of(machine, plan.name, case)
             for machine in self.config.machines
             for arm, plans in self.arms.items()
             if any(one.name == plan.name for one in plans)

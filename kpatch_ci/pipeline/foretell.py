@@ -33,7 +33,7 @@ def foretell(
     alone = 0.0
     for machine in config.machines:
         measured = sum(
-            costs.of(machine.arch, plan.name, case.label) * len(config.seeds)
+            costs.of(machine, plan.name, case.label) * len(config.seeds)
             for plans in arms.values()
             for plan in plans
             for case in plan.cases

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from kpatch_ci.config.load import Config
-from kpatch_ci.model.machine import Cluster, Machine
+from kpatch_ci.model.machine import Accel, Cluster, Machine
 from kpatch_ci.model.result import ArmResult
 from kpatch_ci.model.series import BASELINE, Arm, Series
 from kpatch_ci.model.status import Mode, Status
@@ -93,7 +93,7 @@ def test_costs_are_learned_from_what_was_measured_and_survive_damage(tmp_path: P
     path.parent.mkdir()
     path.write_text("{ no JSON")
     costs = Costs(path)
-    assert costs.of("x86_64", "hackbench", "groups=1") == 2.0
+    assert costs.of(MACHINE, "hackbench", "groups=1") == 2.0
     ran = Replicate("hackbench", "groups=1", Seed(1, 1), Status.PASSED, Mode.DETERMINISTIC, seconds=4.0)
     values = {
         "run x86_64 baseline hackbench groups=1 seed 1.1": ran,
@@ -101,9 +101,18 @@ def test_costs_are_learned_from_what_was_measured_and_survive_damage(tmp_path: P
         "run x86_64 baseline hackbench groups=1 seed 3.1": replace(ran, seconds=0.1, status=Status.FAILED),
     }
     costs.learn(values, (MACHINE,))
-    assert Costs(path).of("x86_64", "hackbench", "groups=1") == 4.0
+    assert Costs(path).of(MACHINE, "hackbench", "groups=1") == 4.0
     costs.learn({"run x86_64 one hackbench groups=1 seed 1.1": replace(ran, seconds=14.0)}, (MACHINE,))
-    assert Costs(path).of("x86_64", "hackbench", "groups=1") == pytest.approx(0.7 * 4 + 0.3 * 14)
+    assert Costs(path).of(MACHINE, "hackbench", "groups=1") == pytest.approx(0.7 * 4 + 0.3 * 14)
+
+
+def test_what_real_time_costs_says_nothing_of_virtual_time(tmp_path: Path) -> None:
+    costs = Costs(tmp_path / "costs.json")
+    real = replace(MACHINE, accel=Accel.TCG)
+    ran = Replicate("hackbench", "groups=1", Seed(1, 1), Status.PASSED, Mode.TCG, seconds=30.0)
+    costs.learn({"run x86_64 baseline hackbench groups=1 seed 1.1": ran}, (real,))
+    assert costs.of(MACHINE, "hackbench", "groups=1") == 2.0
+    assert costs.of(real, "hackbench", "groups=1") == 30.0
 
 
 def test_what_is_known_is_looked_up_in_order() -> None:

@@ -42,7 +42,8 @@ def nodes(seeds: int = SEEDS) -> list[Node]:
 @pytest.fixture
 def costs(tmp_path: Path) -> Costs:
     path = tmp_path / "costs.json"
-    path.write_text(json.dumps({f"x86_64 hackbench {case.label}": 10.0 for case in HACKBENCH.cases}))
+    machines = ("x86_64", "x86_64 tcg")
+    path.write_text(json.dumps({f"{m} hackbench {case.label}": 10.0 for m in machines for case in HACKBENCH.cases}))
     return Costs(path)
 
 
