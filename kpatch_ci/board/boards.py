@@ -95,6 +95,10 @@ class Boards:
         """The boot of this run that showed that the kernel starts there: one is enough, each run is a boot of its own anyway."""
         with self._lock:
             found = self._booted.get(self.boot_key(build, machine))
+        if found and found.status is not Status.PASSED and found.boot_seed != boot_seed:
+            found = replace(
+                found, reason=f"as under boot seed {found.boot_seed}: {found.reason}", log_tail="", console=None
+            )
         return replace(found, arm=build.arm, boot_seed=boot_seed, cached=True) if found else None
 
     def boot(self, subject: Subject, machine: Machine, logs: Path) -> BootResult:

@@ -95,6 +95,15 @@ def test_one_boot_shows_for_all_seeds_that_a_kernel_starts(board: FakeBoard, tmp
     assert board.boots == 4, "another kernel is another boot"
 
 
+def test_a_boot_that_failed_stands_for_the_other_seeds_in_one_line(board: FakeBoard, tmp_path: Path) -> None:
+    board.dies = "panic"
+    made = boards(board, tmp_path)
+    made.boot(subject(tmp_path), machine(), tmp_path / "logs")
+    other = made.boot(subject(tmp_path, seed=2), machine(), tmp_path / "logs")
+    assert other.reason == "as under boot seed 1: crashed: Kernel panic - not syncing: no luck"
+    assert (other.status, other.log_tail, other.console, board.boots) == (Status.FAILED, "", None, 2)
+
+
 @pytest.mark.parametrize(
     ("dies", "reason", "power_cycles"),
     [
