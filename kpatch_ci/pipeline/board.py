@@ -32,13 +32,6 @@ STAGE_VERSION = 1
 INITRD = "initrd"
 
 
-def prepare_boards(machines: Sequence[Machine], cache: Path, say: Callable[[str], None]) -> None:
-    """Meet every board before any long work. Raises InfrastructureError that names the one which cannot be used."""
-    for machine in machines:
-        if machine.board:
-            say(Boards(cache, replicate_timeout=0).prepare(machine))
-
-
 @dataclass(frozen=True, slots=True)
 class Kit:
     """What boards' files are made from: their part of the image is made when the first is started."""
@@ -80,6 +73,16 @@ class Kit:
             return {"modules": [m.name for m in modules]}
 
         return (self.store.get(KIND, key) or self.store.put(KIND, key, fill)).path / INITRD
+
+
+def prepare_boards(machines: Sequence[Machine], kit: Kit, say: Callable[[str], None]) -> None:
+    """Meet every board, and make what it is started with, before any long work.
+
+    Raises InfrastructureError, which names the board that cannot be used.
+    """
+    for machine in (m for m in machines if m.board):
+        say(Boards(kit.cache, replicate_timeout=0).prepare(machine))
+        kit.image(machine.arch)
 
 
 class GuestsAndBoards(Guests):

@@ -68,8 +68,7 @@ class Session:
         if not any(machine.board for machine in self.config.machines):
             return made
         boards = Boards(self.cache, replicate_timeout=float(limits.replicate))
-        sources = Sources(self.agent_sources, self.config.root / "qemu" / "board")
-        return GuestsAndBoards(made, boards, Kit(self.cache, self.store, self.tools, self.archives, sources))
+        return GuestsAndBoards(made, boards, board_kit(self.config, self.cache, self.tools, self.archives))
 
     @property
     def agent_sources(self) -> Path:
@@ -79,6 +78,12 @@ class Session:
     def module_sources(self, name: str) -> Path:
         """The source of a module of ours."""
         return self.config.root / "qemu" / name
+
+
+def board_kit(config: Config, cache: Path, tools: ToolRoot, archives: Archives) -> Kit:
+    """What boards are started with."""
+    sources = Sources(config.root / "qemu" / "guest", config.root / "qemu" / "board")
+    return Kit(cache, ArtifactStore(cache / "store"), tools, archives, sources)
 
 
 def open_tools(suite: str, archives: Archives | None, say: Say) -> tuple[Path, ToolRoot, Archives]:
@@ -100,7 +105,7 @@ def open_session(config: Config, *, jobs: int, logs: Path, say: Say) -> Session:
     """Everything that a run needs before its first stage. Raises UserError or InfrastructureError."""
     chosen = Archives(config.archives[0], config.archives[1]) if config.archives else None
     cache, tools, archives = open_tools(config.tools, chosen, say)
-    prepare_boards(config.machines, cache, say)
+    prepare_boards(config.machines, board_kit(config, cache, tools, archives), say)
     prove_accelerators(config.machines, tools, say)
     store = ArtifactStore(cache / "store")
     places = _open_hosts(config, tools, store, say)

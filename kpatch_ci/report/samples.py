@@ -25,7 +25,7 @@ class Sample(NamedTuple):
     better: str
     """``lower`` or ``higher``."""
     mode: str
-    """deterministic, virtual-time, tcg or kvm."""
+    """deterministic, virtual-time, tcg, kvm or hardware."""
     arm: str
     """``baseline`` or ``patched``."""
     boot_seed: int | None

@@ -109,17 +109,16 @@ def test_boards_are_asked_where_the_machine_is_one_and_guests_elsewhere(
     assert answers == ["a guest's boot", "a guest's", "a guest's run"]
 
 
-def test_every_board_is_met_before_any_work_and_nothing_else_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_board_is_met_before_any_work_and_nothing_else_is(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     board, said = FakeBoard(), list[str]()
     monkeypatch.setattr(module, "Boards", lambda cache, **more: Boards(cache, connect=board.connect, **more))
     guest = Machine("m", "", "arm64", "virt", "cortex-a57", 512, (), 0)
-    prepare_boards([guest, machine()], tmp_path, said.append)
+    prepare_boards([guest, machine()], kit, said.append)
     assert said == ["board lab (root@board.example:22) runs linux 6.12.0-own, at 192.0.2.7/24"]
+    assert set(kit._images) == {"x86_64"}, "what it is started with is there too"
     board.state = "dead"
     with pytest.raises(InfrastructureError, match="board lab"):
-        prepare_boards([machine()], tmp_path, said.append)
+        prepare_boards([machine()], kit, said.append)
 
 
 def test_hardware_is_a_mode_of_real_time_and_names_the_board() -> None:
