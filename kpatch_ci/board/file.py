@@ -131,6 +131,9 @@ def _name_errors(found: _BoardFile, path: Path, lines: Lines, accel: Accel | Non
     if found.arch not in ARCHES:
         expected = f"one of {', '.join(ARCHES)}"
         errors.append(UserError(f"arch: '{found.arch}'", where=lines.where(("arch",)), expected=expected))
+    if isinstance(found.install, _Entry) and found.arch == "x86_64":
+        what = "install: x86_64's image is an ELF file (vmlinux), and boot loaders start bzImage"
+        errors.append(UserError(what, where=lines.where(("install",)), expected="kexec"))
     if accel is not None:
         what = f"{found.name} is a board, which has no accelerator to choose"
         errors.append(UserError(what, where="--accel", expected="leave it away, or --arch to leave the board out"))

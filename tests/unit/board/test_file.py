@@ -81,6 +81,7 @@ def test_everything_that_it_may_say(tmp_path: Path) -> None:
         ({"arch": "x86_64"}, "x86_64 has no CPU capacities"),
         ({"name": "other"}, "name: 'other' in lab.yaml (lab)"),
         ({"install": "dd"}, "install"),
+        ({"arch": "x86_64", "install": {"boot_entry": "grub-reboot x"}}, "boot loaders start bzImage (kexec)"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
