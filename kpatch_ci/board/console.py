@@ -47,6 +47,13 @@ class Console:
             None,
         )
 
+    def silent(self, now: float) -> float:
+        """Seconds for which a kernel that is not yet up has said nothing; 0 where it is up or has not begun. ``now``: time.time()."""
+        text = self.text
+        if not text.strip() or NETWORK in text:
+            return 0.0
+        return now - self.path.stat().st_mtime
+
     def got_to(self) -> str:
         """How far a kernel came that does not answer, in words."""
         text = self.text

@@ -49,6 +49,7 @@ class _Quiet(Strict):
 
 class _Timeouts(Strict):
     boot: Seconds = 120.0
+    silence: Seconds = 60.0
     back: Seconds = 300.0
     command: Seconds = 30.0
 
@@ -101,7 +102,7 @@ def _board(found: _BoardFile, path: Path, lines: Lines, accel: Accel | None) -> 
         kconfig=found.kconfig,
         clocksource=found.clocksource,
         quiet=Quiet(quiet.governor, quiet.boost, quiet.smt, quiet.max_celsius, quiet.cool_seconds),
-        timeouts=Timeouts(times.boot, times.back, times.command),
+        timeouts=Timeouts(times.boot, times.silence, times.back, times.command),
     )
     return Machine(
         name=found.name,

@@ -93,6 +93,8 @@ def connect(login: Login, timeout: float) -> Shell:
         raise InfrastructureError(what, hint=hint) from error
     except (paramiko.AuthenticationException, paramiko.PasswordRequiredException) as error:
         _close(made)
+        if "timeout" in str(error).lower():  # a board that is slow says neither yes nor no
+            raise SilentError(str(error)) from error
         raise InfrastructureError(f"{name} does not let you in with a key: {error}", hint=_hint(login)) from error
     except paramiko.SSHException as error:
         _close(made)

@@ -66,7 +66,7 @@ def kernel_under_test(
     left = False
     while time.monotonic() < end:
         process.check_stopping()
-        lost = console.lost()
+        lost = console.lost() or _hangs(machine, console)
         if lost:
             time.sleep(SETTLE)
             return Lost(lost)
@@ -87,6 +87,13 @@ def kernel_under_test(
     if not left:
         return Lost(f"the board's own system did not give way within {limit:.0f} s", own=True)
     return Lost(console.lost() or f"no answer over SSH within {limit:.0f} s; {console.got_to()}")
+
+
+def _hangs(machine: Machine, console: Console) -> str | None:
+    limit = board_of(machine).timeouts.silence
+    if console.silent(time.time()) < limit:
+        return None
+    return f"it hangs: nothing from it for {limit:.0f} s; {console.got_to()}"
 
 
 def own_system(connect: Connect, machine: Machine, not_boot: str | None, limit: float) -> Met | None:

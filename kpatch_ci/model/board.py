@@ -39,9 +39,13 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Wall seconds. ``boot``: from a kernel's start to its answer over SSH. ``back``: from a reboot to the board's own system."""
+    """Wall seconds. ``boot``: from a kernel's start to its answer over SSH. ``back``: from a reboot to the board's own system.
+
+    ``silence``: of a console that has begun to speak, and has not yet said that the kernel has its address.
+    """
 
     boot: float = 120.0
+    silence: float = 60.0
     back: float = 300.0
     command: float = 30.0
 

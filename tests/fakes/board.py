@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import re
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,12 @@ JOB_SAID = '{"event":"job","seed":1}\n{"event":"end","status":"ok","reason":"job
 
 def machine(**changes: Any) -> Machine:
     """A board of two CPUs, with a console and a power switch."""
-    given = {"console": "true", "power_cycle": "true", "timeouts": Timeouts(boot=30, back=60, command=5), **changes}
+    given = {
+        "console": "true",
+        "power_cycle": "true",
+        "timeouts": Timeouts(boot=30, silence=12, back=60, command=5),
+        **changes,
+    }
     board = Board(Login("board.example"), **given)
     return Machine("lab", "", "x86_64", "", "", 1024, (Cluster("all", (0, 1)),), 0, accel=Accel.HARDWARE, board=board)
 
@@ -48,12 +54,18 @@ class Clock:
     """Time that passes only in sleep()."""
 
     now: float = 1000.0
+    wall: float = 0.0
+    """What time() says beyond the time stamps of files that are written now."""
+
+    def time(self) -> float:
+        return time.time() + self.wall
 
     def monotonic(self) -> float:
         return self.now
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
+        self.wall += seconds
 
 
 @dataclass

@@ -156,7 +156,12 @@ def test_the_hint_is_a_command_to_try(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "fails",
-    [OSError(111, "Connection refused"), EOFError(), paramiko.SSHException("Error reading SSH protocol banner")],
+    [
+        OSError(111, "Connection refused"),
+        EOFError(),
+        paramiko.SSHException("Error reading SSH protocol banner"),
+        paramiko.AuthenticationException("Authentication timeout."),
+    ],
 )
 def test_nobody_there_is_no_error_yet(monkeypatch: pytest.MonkeyPatch, fails: Exception) -> None:
     with pytest.raises(SilentError):

@@ -64,13 +64,22 @@ def test_a_kernel_without_network_is_told_by_its_init(board: FakeBoard) -> None:
     assert waited(board) == Lost("it booted, but it has no network: there is no card")
 
 
-def test_a_hang_takes_the_whole_time_limit_and_tells_the_last_words(board: FakeBoard) -> None:
+def test_a_console_that_stops_is_a_hang_with_its_last_words(board: FakeBoard) -> None:
     board.dies = "hang"
     board.start()
     began = board.clock.now
-    assert waited(board) == Lost(
-        "no answer over SSH within 30 s; the last that its console said: [    0.000000] Linux version"
-    )
+    last = "the last that its console said: [    0.000000] Linux version"
+    assert waited(board) == Lost(f"it hangs: nothing from it for 12 s; {last}")
+    assert 12 <= board.clock.now - began < 16
+
+
+def test_a_kernel_that_has_its_address_may_be_silent_and_gets_the_whole_time(board: FakeBoard) -> None:
+    board.dies = "hang"
+    board.start()
+    board.say("kpatch-ci board: network: eth0 has 192.0.2.7/24\n")
+    began = board.clock.now
+    said = "its console says that it booted and has its address"
+    assert waited(board) == Lost(f"no answer over SSH within 30 s; {said}")
     assert 30 <= board.clock.now - began < 32
 
 
