@@ -189,8 +189,9 @@ class FailureJudge:
         tally = self._tally(commit, ends.boots)
         if tally.seen:
             return Class.BAD, How.TRIED, f"seen in {tally.seen} of {tally.of}: {tally.first}", None, tally
-        if not tally.of:
-            return Class.SKIP, How.NOT_BOOTED, tally.first, None, None
+        if not tally.of:  # only where something is run: a boot alone always tells
+            how, why = _trouble(commit, self._bench.run(commit, ends.boots)) or (How.NOT_RUN, tally.first)
+            return Class.SKIP, how, why, None, None
         return Class.GOOD, How.TRIED, f"not seen in {tally.of} tries", None, tally
 
     def proof(self, parent: Commit, _: Commit, ends: Ends, cls: Class, why: str) -> Proof:

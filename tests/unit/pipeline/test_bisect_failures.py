@@ -72,6 +72,7 @@ def test_a_run_that_fails_otherwise_is_no_crash(lab: Lab) -> None:
     result = lab.run(ends, "c0", "c9", question=replace(QUESTION, find=Find.CRASH))
     assert result.ending is Ending.SKIPPED
     assert len(result.candidates) == 8
+    assert {step.how for step in result.steps} == {How.NOT_RUN, How.TRIED}
 
 
 def test_a_workload_s_failure_is_found(lab: Lab) -> None:
