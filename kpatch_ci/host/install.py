@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,9 +42,9 @@ NEEDS = (
 )
 
 
-def missing() -> list[Need]:
-    """What of NEEDS is not there."""
-    return [need for need in NEEDS if not need.there]
+def missing(wanted: Sequence[Need] | None = None) -> list[Need]:
+    """What of ``wanted``, or else of NEEDS, is not there."""
+    return [need for need in (NEEDS if wanted is None else wanted) if not need.there]
 
 
 def command(needs: list[Need]) -> str:
@@ -52,9 +52,9 @@ def command(needs: list[Need]) -> str:
     return f"sudo apt-get install -y {' '.join(dict.fromkeys(n.package for n in needs))}"
 
 
-def ensure(say: Callable[[str], None]) -> None:
+def ensure(say: Callable[[str], None], wanted: Sequence[Need] | None = None) -> None:
     """Install what is missing, saying what and why. Raises InfrastructureError: no Debian, no root, or apt's own words."""
-    needs = missing()
+    needs = missing(wanted)
     if not needs:
         return
     apt = [*_as_root(needs), "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "DPkg::Lock::Timeout=120"]
@@ -72,7 +72,7 @@ def ensure(say: Callable[[str], None]) -> None:
             log=_last(done),
             hint=f"run it by hand: {command(needs)}",
         )
-    still = missing()
+    still = missing(wanted)
     if still:
         raise InfrastructureError(f"{still[0].package} is installed, but {still[0].wanted} is not there")
 

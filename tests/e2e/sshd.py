@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Real SSH servers that stand in for other machines, and what happens to machines: they die, hang, fill up, get other keys.
+
+Each has its own process namespace, so that it can be killed with all that it does at once, and so that whatever is left
+running there is seen; its own mounts; and where that is asked for its own network with an address, or its own root file
+system (this machine's, of which only the copy is changed). All of it is gone with the process that began it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kpatch_ci.host.install import Need, ensure
+from tests.e2e.netns import Wire
+
+NEEDS = (
+    Need("/usr/sbin/sshd", "openssh-server", "a real SSH server to test with"),
+    Need("ssh-keygen", "openssh-client", "makes its keys"),
+    Need("ip", "iproute2", "gives it an address"),
+    Need("unshare", "util-linux", "gives it processes of its own"),
+)
+RUN = Path("/run/sshd")
+"""Where the server's unprivileged half is locked in; its package makes it when it is started as a service."""
+STARTS_IN = 20.0
+CONFIG = """\
+ListenAddress {address}
+Port {port}
+HostKey {place}/host_key
+AuthorizedKeysFile {place}/authorized_keys
+PidFile none
+StrictModes no
+UsePAM no
+UseDNS no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+PrintMotd no
+Subsystem sftp internal-sftp
+"""
+START = 'exec /usr/sbin/sshd -D -e -f "$place/sshd_config"'
+SMALL = 'mount -t tmpfs -o "size=$size" tmpfs "$place/work"'
+COPY = """\
+mount -t tmpfs -o size=2g tmpfs "$place/root"
+mkdir "$place/root/new" "$place/root/work" "$place/root/all"
+mount -t overlay -o "lowerdir=/,upperdir=$place/root/new,workdir=$place/root/work" overlay "$place/root/all"
+for one in proc sys dev run tmp; do mount --rbind "/$one" "$place/root/all/$one"; done
+mkdir -p "$place/root/all$place"
+mount --rbind "$place" "$place/root/all$place"
+"""
+
+
+def install() -> None:
+    """What the servers are made of. Skips a test, saying why, where this is not root: namespaces of a machine want that."""
+    if os.geteuid() != 0:
+        pytest.skip("hosts are namespaces with a server in each, and only root can make those: run the tests as root")
+    ensure(print, NEEDS)
+    RUN.mkdir(mode=0o755, exist_ok=True)
+
+
+@dataclass
+class Client:
+    """Whoever logs in: a home with known_hosts and keys. ``env`` goes to the commands that are to have it."""
+
+    home: Path
+
+    @property
+    def env(self) -> dict[str, str]:
+        """No agent: the keys of whoever tests are nobody's business."""
+        return {"HOME": str(self.home), "SSH_AUTH_SOCK": ""}
+
+    @property
+    def known_hosts(self) -> Path:
+        """The file of host keys."""
+        return self.home / ".ssh" / "known_hosts"
+
+    def trust(self, host: SshHost) -> None:
+        """Take down the key that a host has now, in place of what was known of it."""
+        public = (host.place / "host_key.pub").read_text().split()
+        kept = [line for line in self._lines() if line.split()[0] != host.known_as]
+        self._write([*kept, f"{host.known_as} {public[0]} {public[1]}"])
+
+    def forget(self, host: SshHost) -> None:
+        """As if the host had never been seen."""
+        self._write([line for line in self._lines() if line.split()[0] != host.known_as])
+
+    def _lines(self) -> list[str]:
+        return self.known_hosts.read_text().splitlines() if self.known_hosts.exists() else []
+
+    def _write(self, lines: list[str]) -> None:
+        self.known_hosts.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.known_hosts.write_text("".join(f"{line}\n" for line in lines))
+
+
+@dataclass
+class SshHost:
+    """One host. ``place`` holds its server's files and ``work``, the directory that is for kpatch-ci."""
+
+    name: str
+    place: Path
+    client: Client
+    address: str = "127.0.0.1"
+    port: int = 22
+    wire: Wire | None = None
+    size: str = ""
+    copy: bool = False
+    _running: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def work(self) -> Path:
+        """Its work directory; of a small one what is seen from outside is empty."""
+        return self.place / "work"
+
+    @property
+    def key(self) -> Path:
+        """The private key that it lets in."""
+        return self.place / "user_key"
+
+    @property
+    def known_as(self) -> str:
+        """As known_hosts writes it."""
+        return self.address if self.port == 22 else f"[{self.address}]:{self.port}"
+
+    @property
+    def log(self) -> str:
+        """What the server said."""
+        return (self.place / "log").read_text(errors="replace")
+
+    def prepare(self) -> None:
+        """Keys, configuration and directories."""
+        for name in ("work", "root"):
+            (self.place / name).mkdir(parents=True)
+        for name in ("host_key", "user_key"):
+            _new_key(self.place / name)
+        shutil.copy(self.place / "user_key.pub", self.place / "authorized_keys")
+        text = CONFIG.format(address=self.address, port=self.port, place=self.place)
+        (self.place / "sshd_config").write_text(text)
+        self.client.trust(self)
+
+    def start(self) -> None:
+        """Begin to serve, and wait until it does."""
+        script = "set -e\n" + (f"{SMALL}\n" if self.size else "")
+        script += f"{COPY}exec chroot \"$place/root/all\" sh -c '{START}'" if self.copy else START
+        argv = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
+        if self.wire:
+            argv = ["ip", "netns", "exec", self.wire.namespace, *argv]
+        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "place": str(self.place), "size": self.size}
+        with (self.place / "log").open("ab") as log:
+            self._running = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+        self._wait()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + STARTS_IN
+        while True:
+            try:
+                with socket.create_connection((self.address, self.port), timeout=1) as made:
+                    if made.recv(4) == b"SSH-":
+                        return
+            except OSError:
+                pass
+            assert self._running is not None
+            assert self._running.poll() is None, f"{self.name}'s server ended:\n{self.log}"
+            assert time.monotonic() < deadline, f"{self.name}'s server does not answer:\n{self.log}"
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """The machine is gone in an instant, with its sessions and all that they do; connections to it are reset."""
+        if self._running is None:
+            return
+        self._running.kill()
+        self._running.wait()
+        self._running = None
+
+    def restart(self) -> None:
+        """Kill it, and begin again."""
+        self.kill()
+        self.start()
+
+    def change_key(self) -> None:
+        """It comes back with another host key, as after a reinstallation, or as somebody else."""
+        for name in ("host_key", "host_key.pub"):
+            (self.place / name).unlink()
+        _new_key(self.place / "host_key")
+        self.restart()
+
+    def refuse_keys(self) -> None:
+        """Nobody is let in any more."""
+        (self.place / "authorized_keys").write_text("")
+
+    def cut(self) -> None:
+        """Packets to and from it vanish; nobody is told."""
+        assert self.wire, "only a host with an address of its own can be cut off"
+        self.wire.cut()
+
+    def mend(self) -> None:
+        """Packets arrive again."""
+        assert self.wire
+        self.wire.mend()
+
+    def fill(self) -> None:
+        """Leave no byte free in its (small) work directory."""
+        assert self.size, "only a small work directory is filled"
+        script = (
+            'cd "$0" && dd if=/dev/zero of=filler bs=64k 2>/dev/null; dd if=/dev/zero of=filler2 bs=1 2>/dev/null; true'
+        )
+        self.inside("sh", "-c", script, str(self.work))
+
+    def inside(self, *argv: str) -> str:
+        """Run a command in its mounts and processes, not through its server; what it printed."""
+        inner = ["chroot", str(self.place / "root/all"), *argv] if self.copy else argv
+        enter = ["nsenter", "--target", str(self._init), "--mount", "--pid", "--", *inner]
+        return subprocess.run(enter, capture_output=True, text=True, timeout=60, check=True).stdout
+
+    @property
+    def _init(self) -> int:
+        """The first process in there. ``ip netns exec`` becomes ``unshare``, whose child it is."""
+        assert self._running is not None
+        return _children()[self._running.pid][0]
+
+    def processes(self) -> dict[int, str]:
+        """Everything that runs there but the server and its sessions: process id (as this machine counts) -> command line."""
+        children = _children()
+        found, todo = {}, list(children.get(self._init, ()))
+        while todo:
+            pid = todo.pop()
+            todo += children.get(pid, ())
+            try:
+                line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            except OSError:
+                continue
+            if line and not line.startswith(("sshd", "/usr/sbin/sshd", "/usr/lib/openssh/sshd-")):
+                found[pid] = line
+        return found
+
+    def wait_for(self, word: str, *, seconds: float = 60.0) -> None:
+        """Wait until a command line there has ``word`` in it."""
+        self._until(lambda: any(word in line for line in self.processes().values()), f"{word} to run", seconds)
+
+    def wait_quiet(self, *, seconds: float = 10.0) -> None:
+        """Wait until nothing runs there; fails, with what does, where that takes longer."""
+        self._until(lambda: not self.processes(), "nothing to run", seconds)
+
+    def _until(self, done: Callable[[], bool], what: str, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while not done():
+            assert time.monotonic() < end, f"{self.name}: waited {seconds} s for {what}; there is {self.processes()}"
+            time.sleep(0.1)
+
+
+def _children() -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            found.setdefault(parent, []).append(int(entry.name))
+    return found
+
+
+def _new_key(path: Path) -> None:
+    argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "kpatch-ci test", "-f", str(path)]
+    subprocess.run(argv, check=True, timeout=30)
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+    return port
+
+
+@contextmanager
+def host(
+    name: str, place: Path, client: Client, *, network: bool = False, size: str = "", copy: bool = False
+) -> Iterator[SshHost]:
+    """A host that serves meanwhile: on a port of the loopback, or with ``network`` on port 22 of its own address.
+
+    ``size``: of its work directory, as ``64m``. ``copy``: it has a root file system of its own, for packages to be installed.
+    """
+    with ExitStack() as stack:
+        wire = stack.enter_context(Wire.laid()) if network else None
+        where = {"address": wire.there, "port": 22} if wire else {"port": _free_port()}
+        made = SshHost(name, place / name, client, wire=wire, size=size, copy=copy, **where)
+        made.prepare()
+        stack.callback(made.kill)
+        made.start()
+        yield made
