@@ -9,6 +9,7 @@ system (this machine's, of which only the copy is changed). All of it is gone wi
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -49,11 +50,14 @@ Subsystem sftp internal-sftp
 """
 START = 'exec /usr/sbin/sshd -D -e -f "$place/sshd_config"'
 SMALL = 'mount -t tmpfs -o "size=$size" tmpfs "$place/work"'
+HOME = 'mount --bind "$place/home" "$HOME"'
+"""Nobody's start files, which may do anything and be in the middle of it when the host is killed."""
 COPY = """\
 mount -t tmpfs -o size=2g tmpfs "$place/root"
 mkdir "$place/root/new" "$place/root/work" "$place/root/all"
 mount -t overlay -o "lowerdir=/,upperdir=$place/root/new,workdir=$place/root/work" overlay "$place/root/all"
 for one in proc sys dev run tmp; do mount --rbind "/$one" "$place/root/all/$one"; done
+mount --rbind "$HOME" "$place/root/all$HOME"
 mkdir -p "$place/root/all$place"
 mount --rbind "$place" "$place/root/all$place"
 """
@@ -137,7 +141,7 @@ class SshHost:
 
     def prepare(self) -> None:
         """Keys, configuration and directories."""
-        for name in ("work", "root"):
+        for name in ("work", "root", "home"):
             (self.place / name).mkdir(parents=True)
         for name in ("host_key", "user_key"):
             _new_key(self.place / name)
@@ -148,12 +152,16 @@ class SshHost:
 
     def start(self) -> None:
         """Begin to serve, and wait until it does."""
-        script = "set -e\n" + (f"{SMALL}\n" if self.size else "")
+        script = f"set -e\n{HOME}\n" + (f"{SMALL}\n" if self.size else "")
         script += f"{COPY}exec chroot \"$place/root/all\" sh -c '{START}'" if self.copy else START
         argv = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
         if self.wire:
             argv = ["ip", "netns", "exec", self.wire.namespace, *argv]
-        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "place": str(self.place), "size": self.size}
+        home = pwd.getpwuid(os.geteuid()).pw_dir
+        assert not self.place.is_relative_to(home), (
+            f"{self.place} is in {home}, where a host has its own: --basetemp elsewhere"
+        )
+        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": home, "place": str(self.place), "size": self.size}
         with (self.place / "log").open("ab") as log:
             self._running = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
         self._wait()
