@@ -49,6 +49,8 @@ PrintMotd no
 Subsystem sftp internal-sftp
 """
 START = 'exec /usr/sbin/sshd -D -e -f "$place/sshd_config"'
+TOOLS = 'mkdir -p "$place/work/tools"; mount --bind -o ro "$tools" "$place/work/tools"'
+"""What `kpatch-ci doctor --fix` would bring there, without the time that takes."""
 SMALL = 'mount -t tmpfs -o "size=$size" tmpfs "$place/work"'
 HOME = 'mount --bind "$place/home" "$HOME"'
 """Nobody's start files, which may do anything and be in the middle of it when the host is killed."""
@@ -117,6 +119,7 @@ class SshHost:
     wire: Wire | None = None
     size: str = ""
     copy: bool = False
+    tools: Path | None = None
     _running: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -152,7 +155,7 @@ class SshHost:
 
     def start(self) -> None:
         """Begin to serve, and wait until it does."""
-        script = f"set -e\n{HOME}\n" + (f"{SMALL}\n" if self.size else "")
+        script = f"set -e\n{HOME}\n" + (f"{SMALL}\n" if self.size else "") + (f"{TOOLS}\n" if self.tools else "")
         script += f"{COPY}exec chroot \"$place/root/all\" sh -c '{START}'" if self.copy else START
         argv = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
         if self.wire:
@@ -161,7 +164,13 @@ class SshHost:
         assert not self.place.is_relative_to(home), (
             f"{self.place} is in {home}, where a host has its own: --basetemp elsewhere"
         )
-        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": home, "place": str(self.place), "size": self.size}
+        env = {
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "HOME": home,
+            "place": str(self.place),
+            "size": self.size,
+            "tools": str(self.tools),
+        }
         with (self.place / "log").open("ab") as log:
             self._running = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
         self._wait()
@@ -290,16 +299,24 @@ def _free_port() -> int:
 
 @contextmanager
 def host(
-    name: str, place: Path, client: Client, *, network: bool = False, size: str = "", copy: bool = False
+    name: str,
+    place: Path,
+    client: Client,
+    *,
+    network: bool = False,
+    size: str = "",
+    copy: bool = False,
+    tools: Path | None = None,
 ) -> Iterator[SshHost]:
     """A host that serves meanwhile: on a port of the loopback, or with ``network`` on port 22 of its own address.
 
     ``size``: of its work directory, as ``64m``. ``copy``: it has a root file system of its own, for packages to be installed.
+    ``tools``: a cache's tool roots, which it has in its work directory.
     """
     with ExitStack() as stack:
         wire = stack.enter_context(Wire.laid()) if network else None
         where = {"address": wire.there, "port": 22} if wire else {"port": _free_port()}
-        made = SshHost(name, place / name, client, wire=wire, size=size, copy=copy, **where)
+        made = SshHost(name, place / name, client, wire=wire, size=size, copy=copy, tools=tools, **where)
         made.prepare()
         stack.callback(made.kill)
         made.start()
