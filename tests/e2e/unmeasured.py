@@ -13,7 +13,7 @@ from tests.e2e.conftest import arches
 
 LINKED = ("tools", "trees")
 """Read, never changed, by a run that builds nothing."""
-TAKEN = ("guest-files", "guest-image")
+TAKEN = ("guest", "store/guest-files", "store/guest-image")
 
 
 def unmeasured_cache(result: Any, place: Path) -> Path:
@@ -24,7 +24,7 @@ def unmeasured_cache(result: Any, place: Path) -> Path:
             if one.suffix not in (".apt", ".deb"):  # somebody's half-made ones, which a sweep would take for ours
                 (place / name / one.name).symlink_to(one)
     for name in TAKEN:
-        _take(f"store/{name}", place)
+        _take(name, place)
     for part in arches(result).values():
         for build in part["build"].values():
             key = build["key"]
