@@ -15,6 +15,9 @@ MEMORY_SLACK = 0.9
 DISK_COLD = 16 * GB
 DISK_WARM = 8 * GB
 """Once the tool root is there, what remains is trees, objects and snapshots."""
+WORK_COLD = 3 * GB
+"""On a machine that boots guests alone: the tool root, packed and unpacked, kernels, a snapshot of each boot."""
+WORK_WARM = 1 * GIB
 PYTHON = (3, 11)
 
 
@@ -56,14 +59,23 @@ def disk(free: int, where: str, *, warm: bool) -> Finding:
     return Finding("disk", False, f"{detail}, {wanted / GB:.0f} GB wanted", "set KPATCH_CI_CACHE to a larger disk")
 
 
+def work(free: int, where: str, *, warm: bool) -> Finding:
+    """``free`` in bytes on the disk of a host's work directory ``where``; ``warm``: a tool root is there already."""
+    wanted = WORK_WARM if warm else WORK_COLD
+    detail = f"{free / GB:.1f} GB free for {where}"
+    if free >= wanted:
+        return Finding("disk", True, detail)
+    fix = "make room there, or name another directory: `work:` of the host in pipeline.yaml"
+    return Finding("disk", False, f"{detail}, {wanted / GB:.0f} GB wanted", fix)
+
+
 def python(version: str) -> Finding:
     """``version`` as in ``3.11.2``."""
     found = re.search(r"(\d+)\.(\d+)\S*", version)
     if found and (int(found[1]), int(found[2])) >= PYTHON:
         return Finding("python", True, found[0])
-    return Finding(
-        "python", False, f"{version.strip() or 'not there'}; 3.11 or newer is needed", "apt-get install python3"
-    )
+    fix = "a newer system: Debian 12 has 3.11" if found else "sudo apt-get install -y python3"
+    return Finding("python", False, f"{version.strip() or 'not there'}; 3.11 or newer is needed", fix)
 
 
 def program(name: str, package: str, version: str) -> Finding:

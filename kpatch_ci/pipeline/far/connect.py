@@ -127,7 +127,7 @@ def faults(joined: Joined, tools: ToolRoot) -> str:
     if not hello["tools"]:
         return f"{name} has no tool root of Debian {hello['suite']} in {hello['cache']}: {fix}"
     if hello["tools"] != tools.fingerprint:
-        return f"{name} has another tool root: {_differing(tools.versions, hello['versions'])}; {fix}"
+        return f"{name} has another tool root: {differing(tools.versions, hello['versions'])}; {fix}"
     if hello["sandbox"]:
         return f"{name}: {hello['sandbox']}"
     return ""
@@ -144,7 +144,8 @@ def _unlike(name: str, hello: Header) -> str:
     return ""
 
 
-def _differing(here: Mapping[str, str], there: Mapping[str, str]) -> str:
+def differing(here: Mapping[str, str], there: Mapping[str, str]) -> str:
+    """The first packages whose versions differ, QEMU before others; in words."""
     names = [
         n
         for n in sorted({*here, *there}, key=lambda n: (not n.startswith("qemu-system"), n))
