@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -97,10 +96,9 @@ def _ask(made: Any, name: str, script: str, meaning: Callable[[str], Finding], s
 
     if seconds <= 0:
         return Finding(name, None, f"not asked: the others took {DEADLINE:.0f} s")
+    quoted = script.replace("'", "'\\''")
     try:
-        done = made.run(
-            f"sh -c {shlex.quote(script)}", hide=True, warn=True, pty=False, in_stream=False, timeout=seconds
-        )
+        done = made.run(f"sh -c '{quoted}'", hide=True, warn=True, pty=False, in_stream=False, timeout=seconds)
     except invoke.exceptions.CommandTimedOut:
         return Finding(name, None, f"no answer within {STEP} s")
     except OSError as error:

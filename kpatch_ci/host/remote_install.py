@@ -58,4 +58,4 @@ def _run(made: Any, script: str, seconds: int = ASK_TIMEOUT) -> Any:
     except invoke.exceptions.CommandTimedOut as error:
         raise InfrastructureError(f"no answer within {seconds} s: {script}") from error
     except (OSError, EOFError) as error:
-        raise InfrastructureError(f"the connection broke: {error or type(error).__name__}: {script}") from error
+        raise InfrastructureError(f"the connection broke: {str(error) or type(error).__name__}: {script}") from error

@@ -125,7 +125,7 @@ class ChannelPipe:
             self._channel.settimeout(timeout)
             self._channel.exec_command(command)
         except (paramiko.SSHException, OSError, EOFError) as error:
-            raise InfrastructureError(f"cannot start a command there: {error or type(error).__name__}") from error
+            raise InfrastructureError(f"cannot start a command there: {str(error) or type(error).__name__}") from error
 
     def patient(self) -> None:
         """From here on reads and writes wait as long as it takes: whoever watches closes the pipe."""

@@ -62,7 +62,7 @@ class Frames:
             try:
                 self.pipe.write(data)
             except OSError as error:
-                raise Cut(f"cannot send: {error or type(error).__name__}") from error
+                raise Cut(f"cannot send: {str(error) or type(error).__name__}") from error
             self.sent += len(data)
 
     def receive(self) -> tuple[Header, bytes] | None:
@@ -112,7 +112,7 @@ class Frames:
             try:
                 data = self.pipe.read(size)
             except OSError as error:
-                raise Cut(f"cannot receive: {error or type(error).__name__}") from error
+                raise Cut(f"cannot receive: {str(error) or type(error).__name__}") from error
             self.heard = time.monotonic()
         self.received += len(data)
         return data

@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kpatch_ci.cli import doctor_host
 from kpatch_ci.cli.main import main
 from kpatch_ci.debian import toolroot
 from kpatch_ci.guest import kvm
 from kpatch_ci.host import doctor, remote
 from kpatch_ci.host.finding import Finding
+from kpatch_ci.model.hosts import Host, Login
 
+PROJECT = Path(__file__).resolve().parents[3]
 GOOD = [Finding("git", True, "2.47.2"), Finding("kvm", None, "no /dev/kvm")]
 BAD = [*GOOD, Finding("bubblewrap", False, "no bwrap here", "sudo apt-get install -y bubblewrap")]
 
@@ -73,3 +77,68 @@ def test_kvm_is_tried_only_with_the_tool_roots_qemu(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(kvm, "probe_kvm", lambda tools, timeout: (tools, timeout < doctor.DEADLINE))
     main(["doctor"])
     assert probes == [None, ("the tool root", True)]
+
+
+HOSTS = """
+hosts:
+  big-one: {address: runner.example, user: kpci, work: /srv/kpci}
+"""
+
+
+@pytest.fixture
+def pipeline_file(tmp_path: Path) -> Path:
+    for name in ("patches", "kconfigs", "qemu"):
+        (tmp_path / name).symlink_to(PROJECT / name)
+    (tmp_path / "pipeline.yaml").write_text((PROJECT / "pipeline.yaml").read_text() + HOSTS)
+    return tmp_path / "pipeline.yaml"
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What was done to hosts, in order."""
+    done: list[Any] = []
+
+    def examine(host: Host, suite: str) -> list[Finding]:
+        done.append(("examine", host, suite))
+        return GOOD
+
+    monkeypatch.setattr(doctor_host, "examine", examine)
+
+    def examine_any(target: str) -> list[Finding]:
+        done.append(("remote", target))
+        return GOOD
+
+    monkeypatch.setattr(doctor_host, "fix", lambda host, *_: done.append(("fix", host)))
+    monkeypatch.setattr(remote, "examine", examine_any)
+    return done
+
+
+def test_a_machine_of_hosts_is_meant_by_its_name(pipeline_file: Path, seen: list[Any]) -> None:
+    assert main(["doctor", "--host", "big-one", "-c", str(pipeline_file)]) == 0
+    host = Host("big-one", Login("runner.example", "kpci"), "/srv/kpci")
+    assert seen == [("examine", host, "trixie")]
+
+
+def test_fix_is_before_the_examination(pipeline_file: Path, seen: list[Any]) -> None:
+    assert main(["doctor", "--host", "big-one", "--fix", "-c", str(pipeline_file)]) == 0
+    assert [what for what, *_ in seen] == ["fix", "examine"]
+
+
+def test_any_machine_can_be_brought_up(seen: list[Any]) -> None:
+    assert main(["doctor", "--host", "me@runner.example:2222", "--fix"]) == 0
+    assert seen[0] == ("fix", Host("me@runner.example:2222", Login("runner.example", "me", 2222)))
+
+
+def test_a_name_that_is_not_among_hosts_is_an_address(pipeline_file: Path, seen: list[Any]) -> None:
+    assert main(["doctor", "--host", "other", "-c", str(pipeline_file)]) == 0
+    assert seen == [("remote", "other")]
+
+
+def test_a_file_that_was_named_must_be_good(tmp_path: Path, seen: list[Any]) -> None:
+    assert main(["doctor", "--host", "big-one", "-c", str(tmp_path / "none.yaml")]) == 2
+    assert seen == []
+
+
+def test_fix_is_not_for_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--fix"]) == 2
+    assert "--host" in capsys.readouterr().err

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 from unittest.mock import MagicMock
 
@@ -15,8 +16,9 @@ import paramiko
 import pytest
 
 from kpatch_ci.host import remote, ssh
+from kpatch_ci.host.finding import Finding
 from kpatch_ci.model.errors import InfrastructureError, UserError
-from kpatch_ci.model.hosts import Login
+from kpatch_ci.model.hosts import Host, Login
 
 ANSWERS = {
     "python3": "Python 3.13.5\n",
@@ -186,3 +188,33 @@ def test_the_disk_question_works_where_the_cache_does_not_exist_yet(monkeypatch:
     script, meaning = next((s, m) for n, s, m in remote.CHECKS if n == "disk")
     done = subprocess.run(["sh", "-c", script], check=True, capture_output=True, text=True)  # noqa: S607
     assert "GB free" in meaning(done.stdout).detail
+
+
+def test_a_hosts_work_directory_is_asked_about_and_needs_less_room(tmp_path: Path) -> None:
+    work = tmp_path / 'a "dir" of $HOME'
+    (work / "tools" / "trixie-x").mkdir(parents=True)
+    _, script, meaning = remote.checks_of(Host("big-one", Login("x"), str(work / "below")))[-1]
+    argv = ["sh", "-c", script]
+    assert subprocess.run(argv, check=True, capture_output=True, text=True).stdout.count("\n") == 1
+    df = "/dev/vda1  100000000 0 2000000 20% /\n"
+    assert meaning(df).ok is False
+    assert meaning(f"{df}warm\n").ok is True
+    assert "2.0 GB free for" in meaning(df).detail
+    (work / "tools/trixie-x/packages.json").touch()
+    _, script, _ = remote.checks_of(Host("big-one", Login("x"), str(work)))[-1]
+    assert subprocess.run(["sh", "-c", script], check=True, capture_output=True, text=True).stdout.endswith("\nwarm\n")  # noqa: S607
+
+
+def test_the_home_is_the_users_there() -> None:
+    _, script, _ = remote.checks_of(Host("big-one", Login("x"), "~/.cache/x"))[-1]
+    assert 'd="$HOME/.cache/x"' in script
+
+
+def test_only_what_a_package_mends_is_lacking() -> None:
+    found = [
+        Finding("git", False, ""),
+        Finding("python", True, ""),
+        Finding("sandbox", False, ""),
+        Finding("bubblewrap", None, ""),
+    ]
+    assert remote.lacking(found) == ["git"]
