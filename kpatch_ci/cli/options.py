@@ -53,7 +53,7 @@ accel_option = click.option(
 quick_option = click.option("--quick", is_flag=True, help="Same as --profile quick: for people who wait.")
 
 
-def _names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+def names(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, ...] | None:
     """``a,b`` as names."""
     return None if value is None else tuple(name.strip() for name in value.split(",") if name.strip())
 
@@ -76,7 +76,7 @@ def selection(function: F) -> F:
         click.option("--profile", metavar="NAME", help="A profile of the file."),
         click.option(
             "--on",
-            callback=_names,
+            callback=names,
             metavar="HOST,...",
             help="Of `hosts:` in the file only these; `here` is this machine (docs/hosts.md) [all of them, and here].",
         ),

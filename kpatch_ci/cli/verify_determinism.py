@@ -14,20 +14,22 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from kpatch_ci.cli.options import chosen, output_directory, progress, selection, stderr_console
+from kpatch_ci.cli.options import chosen, names, output_directory, progress, selection, stderr_console
 from kpatch_ci.cli.output import print_json, say, tables
 from kpatch_ci.config.load import Config
 from kpatch_ci.host.load import busy, overload
 from kpatch_ci.model.errors import UserError
 from kpatch_ci.model.status import Mode
 from kpatch_ci.pipeline.determinism import Finding
+from kpatch_ci.pipeline.places import HERE
 from kpatch_ci.pipeline.repeat import BootPair, Subject, Verified, verify
+from kpatch_ci.pipeline.repeat_hosts import HostFinding
 from kpatch_ci.pipeline.run import load_all
 from kpatch_ci.pipeline.session import open_session
 
 SCHEMA = "kpatch-ci/determinism/1"
 MEANING = (
-    f"A difference means that something of this host reached the guest. On that machine the workload's mode is {Mode.VIRTUAL_TIME}\n"
+    f"A difference means that something of a host reached the guest. On that machine the workload's mode is {Mode.VIRTUAL_TIME}\n"
     f"from now on, not {Mode.DETERMINISTIC}: a run measures it anew each time and says so; do not reuse its samples.\n"
     "docs/determinism.md lists what was found so far. `./kpatch-ci clean --kind inexact` forgets the mark."
 )
@@ -38,23 +40,49 @@ MEANING = (
 @click.option(
     "--repeats", type=click.IntRange(2, 10_000), default=10, show_default=True, help="Repeats of each replicate."
 )
+@click.option(
+    "--hosts",
+    callback=names,
+    metavar="HOST,...",
+    help="Also on these machines of `hosts:`, and compare with here (docs/hosts.md).",
+)
 @click.option("--load", is_flag=True, help="Meanwhile run busy loops, one more than there are CPUs.")
 @click.option("--all-cases", is_flag=True, help="Every case of the profile, not only each workload's first.")
 @click.option(
     "--output", type=click.Path(path_type=Path), help="Directory for logs of failing guests [results/<run-id>]."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-def command(*, repeats: int, load: bool, all_cases: bool, output: Path | None, as_json: bool, **options: Any) -> int:
+def command(
+    *,
+    repeats: int,
+    hosts: tuple[str, ...] | None,
+    load: bool,
+    all_cases: bool,
+    output: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
     """Repeat replicates of the baseline (or --series NAME) and compare all that the guest said: samples, counters, console.
 
     One boot (--seeds for more) and the quick profile unless told otherwise. Each boot seed is booted twice, and every second repeat
     comes from the second boot. Nothing measured before is used. Exit code 1 when any repeat differs or fails.
 
+    With --hosts every host boots too, and repeats go round: this machine's two boots, then each host. Where a host differs from
+    this machine the first counter that differs is named.
+
     \b
     Example:
       ./kpatch-ci verify-determinism --repeats 100 --load
+      ./kpatch-ci verify-determinism --hosts big-one,spare --repeats 8
     """
-    config = narrowed({**options, "profile": options["profile"] or "quick", "seeds": options["seeds"] or 1}, all_cases)
+    wanted = {
+        **options,
+        "on": _on(hosts, options),
+        "profile": options["profile"] or "quick",
+        "seeds": options["seeds"] or 1,
+    }
+    config = narrowed(wanted, all_cases)
+    _check_repeats(repeats, len(config.hosts))
     series = load_all(config) if options["series"] else ()
     _, directory = output_directory(output)
     session = open_session(config, jobs=options["jobs"], logs=directory / "logs", say=say)
@@ -76,6 +104,19 @@ def command(*, repeats: int, load: bool, all_cases: bool, output: Path | None, a
     return 0 if verified.identical else 1
 
 
+def _on(hosts: tuple[str, ...] | None, options: dict[str, Any]) -> tuple[str, ...]:
+    """Machines to use, as ``--on`` would say it: this one always is."""
+    if options.get("on") is not None:
+        raise click.UsageError("--on is for runs; here it is --hosts NAME,...")
+    return (*(hosts or ()), HERE)
+
+
+def _check_repeats(repeats: int, hosts: int) -> None:
+    if hosts and repeats < 2 + hosts:
+        what = f"{repeats} repeats do not go round this machine's two boots and {hosts} hosts"
+        raise UserError(what, where="--repeats", expected=f"{2 + hosts} at least")
+
+
 def narrowed(options: dict[str, Any], all_cases: bool) -> Config:
     """The configuration, with each workload's first case only unless ``all_cases``. Raises UserError."""
     config = chosen(options)
@@ -93,6 +134,7 @@ def narrowed(options: dict[str, Any], all_cases: bool) -> Config:
 def _plain(verified: Verified) -> dict[str, Any]:
     return {
         "identical": verified.identical,
+        "hosts": [_host(one) for one in verified.hosts],
         "boots": [
             {"arch": b.machine.arch, "arm": b.arm, "seed": b.seed, **_finding(b.finding)} for b in verified.boots
         ],
@@ -108,6 +150,10 @@ def _plain(verified: Verified) -> dict[str, Any]:
             for s, f in verified.subjects
         ],
     }
+
+
+def _host(one: HostFinding) -> dict[str, Any]:
+    return {**dataclasses.asdict(one), "identical": one.identical}
 
 
 def _finding(f: Finding) -> dict[str, Any]:
@@ -134,8 +180,20 @@ def _show(verified: Verified, how: str) -> None:
     out.print(table)
     alike, total = sum(f.alike for _, f in verified.subjects), sum(f.repeats for _, f in verified.subjects)
     out.print(Text(f"{alike} of {total} replicates identical: samples, counters, console ({how})"))
+    for one in verified.hosts:
+        out.print(Text(_host_line(one)), soft_wrap=True)
     if any(f.unlike for _, f in verified.subjects):
         out.print(Text(MEANING), soft_wrap=True)
+
+
+def _host_line(one: HostFinding) -> str:
+    if one.identical:
+        return f"{one.name}: all {one.compared} boots and replicates as on this machine"
+    if not one.compared:
+        return f"{one.name}: nothing was measured there"
+    return (
+        f"{one.name} DIFFERS: {one.alike} of {one.compared} boots and replicates as on this machine; first {one.first}"
+    )
 
 
 def _row(subject: Subject, f: Finding) -> Sequence[str]:

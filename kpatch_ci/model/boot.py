@@ -37,6 +37,8 @@ class BootResult:
     snapshot_digest: str = ""
     said_digest: str = ""
     """Of console and result channel up to the snapshot, with their time stamps: equal for boots that ran alike."""
+    memory_digest: str = ""
+    """Of the guest's memory at the snapshot, where it was asked for."""
     console: Path | None = None
     qemu_argv: tuple[str, ...] = ()
     reason: str = ""

@@ -50,6 +50,8 @@ class BootCall:
     machine: Machine
     boot_seed: int
     limits: Limits
+    memory: bool = False
+    """Whether the guest's memory is to be hashed."""
 
 
 @dataclass(frozen=True, slots=True)

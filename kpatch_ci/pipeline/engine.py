@@ -26,7 +26,7 @@ from kpatch_ci.pipeline.slots import Slots
 
 Values = Mapping[str, Any]
 POLL = 0.02
-EVERYTHING: Group = ("", False, "")
+EVERYTHING: Group = ("", False, "", "")
 """Without other places there is one order for all."""
 
 
@@ -45,6 +45,8 @@ class Node:
     """The same as ``work``, done by another place; None: it runs here alone."""
     affinity: str = ""
     """Nodes with the same are cheaper at one place: they resume one guest."""
+    only: str = ""
+    """The place that alone may do ``elsewhere``; ``work`` is done where that is lost."""
 
 
 class Observer(Protocol):
@@ -118,7 +120,7 @@ class Engine:
         return self._values
 
     def _queue(self, ready: Ready, position: int, node: Node) -> None:
-        group = (node.kind, node.elsewhere is not None, node.affinity) if self._places else EVERYTHING
+        group = (node.kind, node.elsewhere is not None, node.affinity, node.only) if self._places else EVERYTHING
         ready.push(group, (node.priority, position, node.name))
 
     def _dispatch(
@@ -147,9 +149,11 @@ class Engine:
 
     def _takes(self, place: str, group: Group) -> bool:
         """Whether a place has room for a group, and does such things."""
-        kind, portable, _ = group
+        kind, portable, _, only = group
         if place != HERE:
-            return portable and self._free[place] > 0 and kind in self._places[place].kinds
+            return portable and only in ("", place) and self._free[place] > 0 and kind in self._places[place].kinds
+        if only:
+            return only not in self._places
         return not (self._spare_here and portable and any(kind in one.kinds for one in self._places.values()))
 
     def _start(self, node: Node, place: str, pool: ThreadPoolExecutor) -> None:

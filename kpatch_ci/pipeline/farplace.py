@@ -78,9 +78,18 @@ class FarPlace:
         """Build there."""
         return self.carrier.build(request, logs)
 
-    def boot(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int, logs: Path) -> BootResult:
-        """Boot there."""
-        call = BootCall(stripped_build(build), stripped_image(image), machine, boot_seed, self.limits)
+    def boot(
+        self,
+        build: BuildResult,
+        image: GuestImage,
+        machine: Machine,
+        boot_seed: int,
+        logs: Path,
+        *,
+        memory: bool = False,
+    ) -> BootResult:
+        """Boot there; with ``memory`` its digest comes back too."""
+        call = BootCall(stripped_build(build), stripped_image(image), machine, boot_seed, self.limits, memory)
         answer = self.carrier.do(call)
         if not isinstance(answer, BootAnswer):
             raise InfrastructureError(f"{self.name} answered a boot with {type(answer).__name__}")

@@ -7,12 +7,13 @@ the same, or the place is refused. What they need travels by digest; what they m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from kpatch_ci.guest.guests import Guests, RawRun
 from kpatch_ci.guest.image import GuestImage
+from kpatch_ci.guest.snapshot import memory_digest
 from kpatch_ci.kernel.build import Builder, BuildRequest
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult
@@ -25,6 +26,11 @@ HERE = "here"
 
 class PlaceLost(Exception):
     """A place is gone, in the middle of a stage or before it. Its work goes elsewhere, and it gets no more."""
+
+
+def with_memory(boot: BootResult, machine: Machine) -> BootResult:
+    """The boot with the digest of the memory in its snapshot, where it has one."""
+    return replace(boot, memory_digest=memory_digest(boot.snapshot, machine.memory_mib)) if boot.snapshot else boot
 
 
 class Place(Protocol):
@@ -59,8 +65,17 @@ class Place(Protocol):
     def build(self, request: BuildRequest, logs: Path) -> BuildResult:
         """See Builder.build. A build that passed is in this machine's store afterwards."""
 
-    def boot(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int, logs: Path) -> BootResult:
-        """See Guests.boot. The snapshot stays where it was made; what the boot said comes back."""
+    def boot(
+        self,
+        build: BuildResult,
+        image: GuestImage,
+        machine: Machine,
+        boot_seed: int,
+        logs: Path,
+        *,
+        memory: bool = False,
+    ) -> BootResult:
+        """See Guests.boot. The snapshot stays where it was made; what the boot said comes back, and with ``memory`` its digest."""
 
     def replicate(
         self,
@@ -95,9 +110,19 @@ class Here:
         """Build."""
         return self.builder.build(request, logs)
 
-    def boot(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int, logs: Path) -> BootResult:
+    def boot(
+        self,
+        build: BuildResult,
+        image: GuestImage,
+        machine: Machine,
+        boot_seed: int,
+        logs: Path,
+        *,
+        memory: bool = False,
+    ) -> BootResult:
         """Boot."""
-        return self.guests.boot(build, image, machine, boot_seed, logs)
+        boot = self.guests.boot(build, image, machine, boot_seed, logs)
+        return with_memory(boot, machine) if memory else boot
 
     def replicate(
         self,

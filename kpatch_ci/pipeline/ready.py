@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 Entry = tuple[int, int, str]
 """Priority, position in the plan, name."""
-Group = tuple[str, bool, str]
-"""Kind, whether it can run elsewhere, affinity."""
+Group = tuple[str, bool, str, str]
+"""Kind, whether it can run elsewhere, affinity, the one place where it is to run (or none)."""
 
 
 @dataclass

@@ -2,7 +2,8 @@
 """Repeating replicates to see whether they are alike: nodes beside those of a run, which neither find nor keep a replicate.
 
 Every boot seed is booted twice: once as a run does it (reused when it was made before), once afresh into a store of its own that
-is gone afterwards. Odd repeats resume the one snapshot, even repeats the other.
+is gone afterwards. Odd repeats resume the one snapshot, even repeats the other. Where there are hosts each of them boots it too,
+and repeats go round: kept boot, fresh boot, each host.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from kpatch_ci.guest.image import GuestImage
-from kpatch_ci.guest.snapshot import memory_digest
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.machine import Machine
@@ -24,9 +24,19 @@ from kpatch_ci.model.series import BASELINE, Arm, Series
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import Case, Seed, WorkloadPlan
 from kpatch_ci.pipeline.determinism import Finding, Observation, compare
-from kpatch_ci.pipeline.engine import Engine, Node, Observer, Values
+from kpatch_ci.pipeline.engine import Node, Observer, Values
 from kpatch_ci.pipeline.inexact import mark
+from kpatch_ci.pipeline.places import Place, with_memory
 from kpatch_ci.pipeline.plan import Depth, plan, plans_for
+from kpatch_ci.pipeline.repeat_hosts import (
+    LOST,
+    HostFinding,
+    boot_there,
+    compare_host,
+    host_name,
+    host_source,
+    there_name,
+)
 from kpatch_ci.pipeline.session import Session
 from kpatch_ci.pipeline.slots import Slots
 from kpatch_ci.pipeline.stages import (
@@ -44,6 +54,8 @@ from kpatch_ci.workloads.events import parse_events
 from kpatch_ci.workloads.table import WORKLOADS
 
 KEPT, FRESH = "kept boot", "fresh boot"
+HERE_TOO = (KEPT, FRESH)
+"""Where this machine's repeats come from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +76,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class BootPair:
-    """Two boots of one seed, compared: the guest's memory, what it said of itself, and its console."""
+    """The boots of one seed, compared: the guest's memory, what it said of itself, and its console."""
 
     machine: Machine
     arm: str
@@ -78,6 +90,7 @@ class Verified:
 
     subjects: tuple[tuple[Subject, Finding], ...]
     boots: tuple[BootPair, ...]
+    hosts: tuple[HostFinding, ...] = ()
 
     @property
     def identical(self) -> bool:
@@ -99,6 +112,7 @@ def verify(session: Session, series: Sequence[Series], observer: Observer, *, re
         for case in one.cases
         for seed in config.seeds
     ]
+    sources = (*HERE_TOO, *(host_source(place.name) for place in session.places))
     with Slots(session.jobs) as slots, _scratch(session.cache / "work") as scratch:
         builder = session.builder(slots.path)
         apart = replace(session, store=ArtifactStore(scratch))
@@ -112,16 +126,23 @@ def verify(session: Session, series: Sequence[Series], observer: Observer, *, re
             for seed in sorted({s.boot for s in config.seeds})
         ]
         nodes += [_afresh(fresh.boot(*pair)) for pair in pairs]
-        nodes += [_Repeat(one, number, stages, fresh).node() for one in subjects for number in range(1, repeats + 1)]
-        values = Engine(slots, observer).run(nodes)
-        boots = tuple(_pair(*pair, values) for pair in pairs)
+        nodes += [boot_there(session, *pair, place) for pair in pairs for place in session.places]
+        nodes += [
+            _Repeat(one, number, sources, stages, fresh).node() for one in subjects for number in range(1, repeats + 1)
+        ]
+        values = session.engine(slots, observer).run(nodes)
+        booted = [_boots_of(*pair, sources, values) for pair in pairs]
+    seen = [(s.name, [values[_repeat_name(s, n)] for n in range(1, repeats + 1)]) for s in subjects]
+    boots = tuple(BootPair(*pair, compare(found)) for pair, found in zip(pairs, booted, strict=True))
+    everything = [*zip((boot_name(m.arch, kernel, seed) for m, kernel, seed in pairs), booted, strict=True), *seen]
+    hosts = tuple(compare_host(place.name, everything) for place in session.places)
     found = [(s, compare([values[_repeat_name(s, n)] for n in range(1, repeats + 1)])) for s in subjects]
     for subject, finding in found:
         if finding.mode is Mode.VIRTUAL_TIME:
             image: GuestImage = values[image_name(subject.machine.arch)]
             because = f"{subject.name}, {finding.alike} of {repeats} alike: {finding.first}"
             mark(session.store, session.tools, image, subject.machine, subject.plan.kind, because=because)
-    return Verified(tuple(found), boots)
+    return Verified(tuple(found), boots, hosts)
 
 
 @contextmanager
@@ -142,7 +163,8 @@ def _fresh_name(boot: str) -> str:
 
 
 def _kept_here(node: Node) -> Node:
-    """The same, but a boot that is known here without its snapshot is made again: memories are compared."""
+    """The same, done here; and a boot that is known here without its snapshot is made again: memories are compared."""
+    node = replace(node, elsewhere=None)
     look = node.lookup
     if node.kind != "boot" or look is None:
         return node
@@ -156,34 +178,42 @@ def _kept_here(node: Node) -> Node:
 
 def _afresh(boot: Node) -> Node:
     """The same boot under a name of its own, never looked up."""
-    return replace(boot, name=_fresh_name(boot.name), lookup=None)
+    return replace(boot, name=_fresh_name(boot.name), lookup=None, elsewhere=None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Repeat:
-    """One repeat of a subject."""
+    """One repeat of a subject. ``sources`` take turns."""
 
     subject: Subject
     number: int
+    sources: tuple[str, ...]
     kept: Stages
     fresh: Stages
 
     @property
     def _boot(self) -> str:
         one = self.subject
-        name = boot_name(one.machine.arch, one.arm.kernel, one.seed.boot)
-        return name if self._source == KEPT else _fresh_name(name)
+        return _boot_of(boot_name(one.machine.arch, one.arm.kernel, one.seed.boot), self._source)
 
     @property
     def _source(self) -> str:
-        return KEPT if self.number % 2 else FRESH
+        return self.sources[(self.number - 1) % len(self.sources)]
 
     def node(self) -> Node:
         one = self.subject
         needs = (build_name(one.machine.arch, one.arm.kernel), image_name(one.machine.arch), self._boot)
-        return Node(_repeat_name(one, self.number), "run", self.work, needs=needs, priority=PRIORITY["run"])
+        node = Node(_repeat_name(one, self.number), "run", self.work, needs=needs, priority=PRIORITY["run"])
+        if self._source in HERE_TOO:
+            return node
+        there = host_name(self._source)
+        return replace(node, work=lambda _: self._unmeasured(LOST), slot=False, elsewhere=self.at, only=there)
 
     def work(self, values: Values) -> Observation:
+        """On this machine."""
+        return self.at(values, (self.kept if self._source == KEPT else self.fresh).here)
+
+    def at(self, values: Values, place: Place) -> Observation:
         """Resume, run, and take down all that was said."""
         one = self.subject
         build: BuildResult | None = values[build_name(one.machine.arch, one.arm.kernel)]
@@ -193,11 +223,11 @@ class _Repeat:
             return self._unmeasured(f"its guest did not boot ({self._source})")
         if self.kept.failed(one.name) >= GIVE_UP_AFTER:
             return self._unmeasured(f"{GIVE_UP_AFTER} other repeats failed")
-        stages = self.kept if self._source == KEPT else self.fresh
         workload = WORKLOADS[one.plan.kind]
-        job = stages.job(one.arm, one.plan, one.case, one.seed)
+        job = self.kept.job(one.arm, one.plan, one.case, one.seed)
         name = _repeat_name(one, self.number).replace("/", "_").replace(" ", "-")
-        raw = stages.guests.replicate(boot, build, image, one.machine, job, logs=stages.session.logs, name=name)
+        logs = self.kept.session.logs
+        raw = place.replicate(boot, build, image, one.machine, job, logs=logs, name=name)
         parsed = parse_events(raw.text, workload, one.case, one.seed, Mode.DETERMINISTIC, one.plan.name)
         passed = raw.status is Status.PASSED
         if not passed or parsed.status is not Status.PASSED:
@@ -217,21 +247,26 @@ class _Repeat:
         return Observation(Status.SKIPPED, source=self._source, reason=reason)
 
 
-def _pair(machine: Machine, arm: str, seed: int, values: Values) -> BootPair:
+def _boot_of(boot: str, source: str) -> str:
+    """Node of the boot that a source's repeats are resumed from."""
+    if source in HERE_TOO:
+        return boot if source == KEPT else _fresh_name(boot)
+    return there_name(boot, host_name(source))
+
+
+def _boots_of(machine: Machine, arm: str, seed: int, sources: Sequence[str], values: Values) -> list[Observation]:
     name = boot_name(machine.arch, arm, seed)
-    kept: BootResult | None = values[name]
-    fresh: BootResult | None = values[_fresh_name(name)]
-    memory = machine.memory_mib
-    finding = compare([_boot_observation(kept, KEPT, memory), _boot_observation(fresh, FRESH, memory)])
-    return BootPair(machine, arm, seed, finding)
+    return [_boot_observation(values[_boot_of(name, source)], source, machine) for source in sources]
 
 
-def _boot_observation(boot: BootResult | None, source: str, memory_mib: int) -> Observation:
+def _boot_observation(boot: BootResult | None, source: str, machine: Machine) -> Observation:
     if boot is None:
-        return Observation(Status.SKIPPED, source=source, reason="its kernel did not build")
-    said: list[Mapping[str, Any]] = [{"event": "facts", **boot.facts}]
-    if boot.snapshot:
-        said.append({"event": "memory", "sha256": memory_digest(boot.snapshot, memory_mib)})
+        why = "its kernel did not build" if source in HERE_TOO else f"its kernel did not build, or {LOST}"
+        return Observation(Status.SKIPPED, source=source, reason=why)
+    said: list[Mapping[str, Any]] = [{"event": "facts", **boot.facts}, {"event": "said", "sha256": boot.said_digest}]
+    memory = boot.memory_digest or with_memory(boot, machine).memory_digest
+    if memory:
+        said.append({"event": "memory", "sha256": memory})
     text = "".join(json.dumps(event) + "\n" for event in said)
     console = boot.console.read_text(errors="replace") if boot.console else ""
     return Observation(boot.status, text, console, source=source, reason=boot.reason, log_tail=boot.log_tail)

@@ -202,7 +202,11 @@ class Stages:
                 return None
             build = _usable(values[built]) if _differs(values, built, others) else None
             result = place.boot(build, values[image], machine, boot_seed, self._logs) if build else None
-            return self._known_here(replace(result, arm=kernel), machine) if result else None
+            if result is None:
+                return None
+            if result.status is not Status.PASSED:
+                require_space(self.session.cache)  # a full disk is no kernel's fault
+            return self._known_here(replace(result, arm=kernel), machine)
 
         name, priority = boot_name(machine.arch, kernel, boot_seed), self._priority("boot", boot_seed)
         here, needs = partial(self._here, at), (built, image, *others)

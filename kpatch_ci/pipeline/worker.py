@@ -18,6 +18,7 @@ import kpatch_ci
 from kpatch_ci.debian.toolroot import ToolRoot
 from kpatch_ci.guest.guests import Guests
 from kpatch_ci.model.errors import InfrastructureError
+from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.calls import (
     CACHE,
     Answer,
@@ -32,7 +33,9 @@ from kpatch_ci.pipeline.calls import (
     stripped_boot,
     text_of,
 )
+from kpatch_ci.pipeline.places import with_memory
 from kpatch_ci.store.artifacts import ArtifactStore
+from kpatch_ci.store.atomic import require_space
 
 
 @lru_cache(maxsize=1)
@@ -72,7 +75,9 @@ class Worker:
 
     def _boot(self, call: BootCall, logs: Path) -> BootAnswer:
         boot = self.guests(call.limits).boot(call.build, call.image, call.machine, call.boot_seed, logs)
+        self._blame(boot.status)
         boot = replace(boot, reproduce=boot.reproduce.replace(str(self.cache), CACHE))
+        boot = with_memory(boot, call.machine) if call.memory else boot
         return BootAnswer(stripped_boot(boot), text_of(boot.console))
 
     def _replicate(self, call: ReplicateCall, logs: Path) -> ReplicateAnswer:
@@ -80,6 +85,7 @@ class Worker:
         run = self.guests(call.limits).replicate(
             call.boot, call.build, call.image, call.machine, call.job, logs=logs, name="run"
         )
+        self._blame(run.status)
         return ReplicateAnswer(replace(run, console=None), text_of(run.console))
 
     def _booted_once(self, call: ReplicateCall, logs: Path) -> None:
@@ -92,6 +98,11 @@ class Worker:
             if call.boot.key not in self._booted:
                 self.guests(call.limits).boot(call.build, call.image, call.machine, call.boot.boot_seed, logs)
                 self._booted.add(call.boot.key)
+
+    def _blame(self, status: Status) -> None:
+        """A guest whose files find no room does not end well, and no kernel is to blame. Raises InfrastructureError."""
+        if status is not Status.PASSED:
+            require_space(self.cache)
 
     def guests(self, limits: Limits) -> Guests:
         """Guests with these time limits; what one of them has verified it does not hash again."""

@@ -62,6 +62,11 @@ for one in proc sys dev run tmp; do mount --rbind "/$one" "$place/root/all/$one"
 mount --rbind "$HOME" "$place/root/all$HOME"
 mkdir -p "$place/root/all$place"
 mount --rbind "$place" "$place/root/all$place"
+cd "$place/root/all"
+mkdir -p old
+pivot_root . old
+umount --lazy old
+cd /
 """
 
 
@@ -231,8 +236,7 @@ class SshHost:
 
     def inside(self, *argv: str) -> str:
         """Run a command in its mounts and processes, not through its server; what it printed."""
-        inner = ["chroot", str(self.place / "root/all"), *argv] if self.copy else argv
-        enter = ["nsenter", "--target", str(self._init), "--mount", "--pid", "--", *inner]
+        enter = ["nsenter", "--target", str(self._init), "--mount", "--pid", "--", *argv]
         return subprocess.run(enter, capture_output=True, text=True, timeout=60, check=True).stdout
 
     @property

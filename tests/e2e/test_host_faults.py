@@ -83,7 +83,7 @@ def test_a_host_that_swallows_packets(make: Make, tmp_path: Path) -> None:
 
 
 def test_a_host_without_room(make: Make, tmp_path: Path) -> None:
-    assert "worker7 has 0.0 GB free" in refused(make(size="64m", tools=cache_root() / "tools"), tmp_path)
+    assert "worker7 has 0.1 GB free" in refused(make(size="64m", tools=cache_root() / "tools"), tmp_path)
 
 
 def test_a_host_whose_disk_takes_not_even_our_code(make: Make, tmp_path: Path) -> None:

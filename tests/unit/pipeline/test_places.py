@@ -137,7 +137,7 @@ def test_the_replicates_of_one_guest_go_where_it_was_booted() -> None:
 def test_ready_gives_own_then_new_then_others_work_and_priority_comes_first() -> None:
     ready = Ready()
     for position, (affinity, priority) in enumerate([("mine", 4), ("theirs", 4), ("", 4), ("theirs", 3)]):
-        ready.push(("run", True, affinity + str(priority)), (priority, position, f"{affinity}{priority}"))
+        ready.push(("run", True, affinity + str(priority), ""), (priority, position, f"{affinity}{priority}"))
     ready.claim("mine4", "a")
     ready.claim("theirs4", "b")
     ready.claim("theirs3", "b")
@@ -147,10 +147,10 @@ def test_ready_gives_own_then_new_then_others_work_and_priority_comes_first() ->
 
 def test_ready_forgets_a_lost_place() -> None:
     ready = Ready()
-    ready.push(("run", True, "x"), (4, 0, "x"))
-    ready.push(("run", True, "y"), (4, 1, "y"))
+    ready.push(("run", True, "x", ""), (4, 0, "x"))
+    ready.push(("run", True, "y", ""), (4, 1, "y"))
     ready.claim("x", "b")
     assert ready.pop("a", lambda _: True) == "y"
-    ready.push(("run", True, "y"), (4, 1, "y"))
+    ready.push(("run", True, "y", ""), (4, 1, "y"))
     ready.forget("b")
     assert ready.pop("a", lambda _: True) == "x"
