@@ -161,7 +161,7 @@ class SshHost:
     def start(self) -> None:
         """Begin to serve, and wait until it does."""
         script = f"set -e\n{HOME}\n" + (f"{SMALL}\n" if self.size else "") + (f"{TOOLS}\n" if self.tools else "")
-        script += f"{COPY}exec chroot \"$place/root/all\" sh -c '{START}'" if self.copy else START
+        script += f"{COPY}{START}" if self.copy else START
         argv = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
         if self.wire:
             argv = ["ip", "netns", "exec", self.wire.namespace, *argv]
