@@ -53,7 +53,7 @@ def _boot_at(session: Session, machine: Machine, boot_seed: int, values: Values,
     image = next(v for v in values.values() if isinstance(v, GuestImage))
     if build is None or build.status is not Status.PASSED:
         return None
-    return place.boot(build, image, machine, boot_seed, session.logs, memory=True)
+    return place.boot(build, image, machine, boot_seed, session.logs / f"on-{place.name}", memory=True)
 
 
 def _no_boot(_: Values) -> None:
