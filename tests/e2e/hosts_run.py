@@ -34,14 +34,15 @@ PROFILES = """\
 RUN = ("--series", "wakeup-gran", "--arch", "x86_64", "--workload", "hackbench", "--json")
 
 
-def project(place: Path, hosts: Iterable[SshHost]) -> Path:
-    """This project's files, with two small profiles, and hosts; its pipeline file."""
+def project(place: Path, hosts: Iterable[SshHost], *, jump: str | None = None) -> Path:
+    """This project's files, with two small profiles, and hosts, reached through ``jump``; its pipeline file."""
     place.mkdir()
     for name in ("patches", "kconfigs", "qemu"):
         (place / name).symlink_to(PROJECT / name)
     entries = {
         one.name: {
             "address": one.address, "user": "root", "port": one.port, "key": str(one.key), "work": str(one.work), "slots": 1,
+            **({"jump": jump} if jump else {}),
         }
         for one in hosts
     }  # fmt: skip

@@ -118,3 +118,17 @@ def test_a_host_whose_worker_was_changed_gets_ours(make: Make, tools: ToolRoot, 
     worker.write_bytes(ours + b"\nraise SystemExit('another version')\n")
     assert run(*doctor).code == 0
     assert worker.read_bytes() == ours
+
+
+def test_the_keys_of_a_jump_are_checked_too(tmp_path: Path) -> None:
+    install()
+    client = Client(tmp_path / "home")
+    with host("gate", tmp_path, client) as gate, host("worker7", tmp_path, client, network=True) as inner:
+        (gate.place / "authorized_keys").write_text((inner.place / "user_key.pub").read_text())
+        config = project(tmp_path / "project", [inner], jump=f"root@{gate.address}:{gate.port}")
+        run, doctor = Command(client, cache_root(), tmp_path), ("doctor", "--host", "worker7", "-c", config)
+        assert "our code" in run(*doctor).stdout
+        assert f"from {inner.wire.here}" in inner.log if inner.wire else False
+        assert "Accepted publickey" in gate.log
+        gate.change_key()
+        assert "another host key than the one in known_hosts" in run(*doctor).stderr

@@ -143,3 +143,16 @@ def test_whoever_goes_away_leaves_nothing_running_there(
             one.wait_quiet(seconds=10)
         done = running.ends()
     assert done.code == (130 if signal == "Ctrl-C" else -9)
+
+
+def test_two_hosts_are_found_to_be_as_this_machine(
+    fresh: Callable[[], Command], hosts: list[SshHost], tmp_path: Path
+) -> None:
+    config = project(tmp_path / "project", hosts)
+    verify = ("verify-determinism", "-c", config, "--profile", "short", *RUN[2:], "--hosts", "a,b", "--repeats", "4")
+    result = fresh()(*verify).result
+    assert result["identical"]
+    assert [(one["name"], one["compared"], one["alike"]) for one in result["hosts"]] == [("a", 2, 2), ("b", 2, 2)]
+    assert [(one["alike"], one["repeats"]) for one in (*result["boots"], *result["cases"])] == [(4, 4), (4, 4)]
+    for one in hosts:
+        one.wait_quiet()
