@@ -18,7 +18,7 @@ from kpatch_ci.cli.output import print_json, say, tables
 from kpatch_ci.model.status import Status
 from kpatch_ci.model.workload import Replicate
 from kpatch_ci.pipeline.run import execute, load_all
-from kpatch_ci.pipeline.session import open_session
+from kpatch_ci.pipeline.session import on_cluster, open_session
 
 
 @click.command(name="bench")
@@ -38,7 +38,7 @@ def command(output: Path | None, as_json: bool, **options: Any) -> int:
     series = load_all(config) if options["series"] else ()
     _, directory = output_directory(output)
     session = open_session(config, jobs=options["jobs"], logs=directory / "logs", say=say)
-    with progress(stderr_console()) as observer:
+    with on_cluster(session, say) as session, progress(stderr_console()) as observer:
         values = execute(session, series, observer, baseline=not series).values
     rows = [
         (name.split(" ")[1], name.split(" ")[2], value)

@@ -124,9 +124,14 @@ budget_option = click.option(
 
 
 def precision_options(function: F) -> F:
-    """--budget, --precision, --max-seeds."""
+    """--budget, --precision, --max-seeds; and --engine."""
     for decorate in (
         budget_option,
+        click.option(
+            "--engine",
+            metavar="E",
+            help="Instead of the file's `engine:`: dask://HOST:PORT runs boots and replicates on a cluster (docs/cluster.md), local here.",
+        ),
         click.option(
             "--precision",
             "precision_percent",
@@ -187,6 +192,7 @@ def chosen(options: dict[str, Any]) -> Config:
             max_seeds=options.get("max_seeds"),
             budget=options.get("budget"),
             on=options.get("on"),
+            engine=options.get("engine"),
         ),
     )
 

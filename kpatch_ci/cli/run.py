@@ -35,7 +35,7 @@ from kpatch_ci.model.status import REAL_TIME, Mode, Status
 from kpatch_ci.pipeline.assemble import flags_of
 from kpatch_ci.pipeline.each import NO_CHECKS, Checks
 from kpatch_ci.pipeline.run import load_all, run
-from kpatch_ci.pipeline.session import Session, open_session
+from kpatch_ci.pipeline.session import Session, on_cluster, open_session
 from kpatch_ci.report.formats import FORMATS, STANDARD
 from kpatch_ci.report.terminal import print_details, print_failures, show_checks, verdict_table
 from kpatch_ci.report.write import to_json, write_reports
@@ -105,7 +105,7 @@ def perform(
     if look is not None:
         series = [look(session, one) for one in series]
     console = stderr_console()
-    with progress(console) as observer:
+    with on_cluster(session, say) as session, progress(console) as observer:
         result = run(session, series, observer, run_id=run_id, command=command_line(), began=began, checks=checks)
     return conclude(result, directory, as_json=as_json, exports=exports, history=history)
 

@@ -40,7 +40,7 @@ from kpatch_ci.model.series import Intake, Series
 from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.each import NO_CHECKS, Checks
 from kpatch_ci.pipeline.run import new_run_id, run, safe_name
-from kpatch_ci.pipeline.session import Session, open_session
+from kpatch_ci.pipeline.session import Session, on_cluster, open_session
 from kpatch_ci.pipeline.watch import Attentive, Changes, SupersededError, settled
 from kpatch_ci.series.folder import series_from_patches
 from kpatch_ci.series.uncommitted import Snapshot, WorkingTree
@@ -91,11 +91,12 @@ def command(*, once: bool, output: Path | None, as_json: bool, formats: tuple[st
     _, directory = output_directory(output)
     session = open_session(config, jobs=options["jobs"], logs=directory / "logs", say=say)
     tree = WorkingTree(work, session.tree.repo, session.tree.commit)
-    watch = _Watch(session, tree, options, directory, how)
-    changes = Changes(iter(()) if once else _events(tree.work))
-    if once:
-        return watch.round(tree.snapshot(), None) or 0
-    return watch.forever(changes)
+    with on_cluster(session, say) as session:
+        watch = _Watch(session, tree, options, directory, how)
+        changes = Changes(iter(()) if once else _events(tree.work))
+        if once:
+            return watch.round(tree.snapshot(), None) or 0
+        return watch.forever(changes)
 
 
 @dataclass(frozen=True, slots=True)

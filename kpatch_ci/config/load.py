@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kpatch_ci.board.file import load_any
 from kpatch_ci.config.accel import check_accelerators
+from kpatch_ci.config.cluster import EngineSettings, engine_settings
 from kpatch_ci.config.entries import SeriesEntry, choices, narrow_series
 from kpatch_ci.config.history import Below, HistorySettings, history_settings
 from kpatch_ci.config.hosts import choose_hosts, read_hosts
@@ -56,6 +57,8 @@ class Selection:
     """Seconds of wall time for the whole command."""
     on: tuple[str, ...] | None = None
     """Names of the hosts to use, ``here`` for this machine; None: all of them."""
+    engine: str | None = None
+    """Instead of the file's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,8 @@ class Config:
     """Machines that do stages."""
     spare_here: bool = False
     """Whether this machine does nothing that one of them can do."""
+    engine: EngineSettings | None = None
+    """A cluster; None: this machine."""
 
     @property
     def patches(self) -> Path:
@@ -126,6 +131,7 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
     rules = checker.rules()
     checker.exports()
     history = checker.history()
+    engine = checker.engine(selection.engine)
     checker.raise_all()
     hosts, here_too = choose_hosts(read_hosts(model.hosts, checker.root, lines), selection.on)
     seeds = first_seeds((chosen.seeds if chosen else None) or model.seeds, selection.seeds)
@@ -158,6 +164,7 @@ def load_config(path: Path, selection: Selection = Selection()) -> Config:
         history=history,
         hosts=hosts,
         spare_here=bool(hosts) and not here_too,
+        engine=engine,
     )
 
 
@@ -325,6 +332,16 @@ class _Checker:
             self._add(what, loc, expected)
         folder = self.root / "qemu"
         return () if found else read_rules(self.model.select, lambda n: load_any(folder / f"{n}.yaml", self.accel))
+
+    def engine(self, instead: str | None) -> EngineSettings | None:
+        """``engine:`` (or what the command line says ``instead``) and ``store:``, checked."""
+        try:
+            return engine_settings(instead or self.model.engine, self.model.store)
+        except UserError as error:
+            if instead and error.where == "engine":
+                raise UserError(error.what, where="--engine", expected=error.expected) from error
+            self._add(error.what, (error.where or "engine",), error.expected or "")
+            return None
 
     def history(self) -> HistorySettings:
         """``history:``, checked."""

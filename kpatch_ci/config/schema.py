@@ -7,6 +7,7 @@ from typing import Annotated
 
 import pydantic
 
+from kpatch_ci.config.cluster import LOCAL, EngineFile, StoreFile
 from kpatch_ci.config.hosts import HostFile
 from kpatch_ci.config.nightly_schema import NightlyFile
 from kpatch_ci.model.result import DEFAULT_ORIGIN
@@ -137,3 +138,7 @@ class PipelineFile(Strict):
     nightly: NightlyFile | None = None
     hosts: dict[str, HostFile] = pydantic.Field(default_factory=dict)
     """Machines that boot and measure, beside this one."""
+    engine: str | EngineFile = LOCAL
+    """Where boots and replicates run: here, or on a cluster of dask's (docs/cluster.md)."""
+    store: StoreFile | None = None
+    """Where a cluster's workers get artifacts from."""

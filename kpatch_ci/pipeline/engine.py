@@ -14,20 +14,25 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from graphlib import TopologicalSorter
 from typing import Any, Protocol
 
 from kpatch_ci import process
-from kpatch_ci.pipeline.places import HERE, Place, PlaceLost
-from kpatch_ci.pipeline.ready import Group, Ready
+from kpatch_ci.pipeline.places import HERE, Place, PlaceLost, does
+from kpatch_ci.pipeline.ready import Group, Ready, Sort
 from kpatch_ci.pipeline.slots import Slots
 
 Values = Mapping[str, Any]
 POLL = 0.02
-EVERYTHING: Group = ("", False, "", "")
+EVERYTHING: Group = (("", False, ""), "")
 """Without other places there is one order for all."""
+AWAY = 10_000
+"""Threads that wait for other places at most. A thread is made when it is needed: places' slots bound them."""
+LIVES = 3
+"""Places that a stage may lose, or be lost with: after so many it is done here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,8 @@ class Node:
     """Nodes with the same are cheaper at one place: they resume one guest."""
     only: str = ""
     """The place that alone may do ``elsewhere``; ``work`` is done where that is lost."""
+    arch: str = ""
+    """The architecture that it is of: a place may do a kind for some only."""
 
 
 class Observer(Protocol):
@@ -68,22 +75,46 @@ class Observer(Protocol):
         """Something that a person who waits would want to know."""
 
 
+Newcomers = Callable[[], Sequence[Place]]
+"""Places that have come since it was asked before."""
+
+
+def nobody() -> Sequence[Place]:
+    """No newcomers."""
+    return ()
+
+
 class Engine:
     """``slots`` bounds the nodes at work here, each of ``places`` those that it has; ``observer`` shows progress.
 
-    ``spare_here``: what one of the places does is not done here, unless all of them are lost.
+    ``newcomers`` is asked now and then for places that have joined. ``spare_here``: what one of the places does is not done
+    here, unless all of them are lost.
     """
 
     def __init__(
-        self, slots: Slots, observer: Observer, places: Sequence[Place] = (), *, spare_here: bool = False
+        self,
+        slots: Slots,
+        observer: Observer,
+        places: Sequence[Place] = (),
+        *,
+        newcomers: Newcomers | None = None,
+        spare_here: bool = False,
     ) -> None:
         self._slots = slots
         self._observer = observer
-        self._places = {place.name: place for place in places}
-        self._free = {place.name: place.slots for place in places}
+        self._newcomers = newcomers or nobody
         self._spare_here = spare_here
+        self._places: dict[str, Place] = {}
+        self._held: Counter[str] = Counter()
+        self._open: set[str] = set()
+        """Places that have room."""
+        self._grouped = bool(places) or newcomers is not None
+        self._join(places)
+        self._lost: Counter[str] = Counter()
+        self._unknown: set[str] = set()
+        """What waits for a slot and was looked up: not again whenever something else ends."""
         self._values: dict[str, Any] = {}
-        self._done: queue.Queue[tuple[Node, str, float, Future[Any]]] = queue.Queue()
+        self._done: queue.Queue[tuple[Node, Place | None, float, Future[Any]]] = queue.Queue()
         self._at_work = 0
         self._holding = 0
         self.done_at: Counter[str] = Counter()
@@ -103,13 +134,15 @@ class Engine:
         sorter.prepare()
         ready = Ready()
         self._observer.planned(nodes)
-        threads = self._slots.count + sum(self._free.values()) + 8
-        with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="stage") as pool:
+        with ExitStack() as stack:
+            here = stack.enter_context(ThreadPoolExecutor(self._slots.count + 8, "stage"))
+            away = stack.enter_context(ThreadPoolExecutor(AWAY, "away"))
             try:
                 while sorter.is_active():
+                    self._join(self._newcomers(), said=True)
                     for name in sorter.get_ready():
                         self._queue(ready, *by_name[name])
-                    if self._dispatch(ready, by_name, sorter, pool):
+                    if self._dispatch(ready, by_name, sorter, (here, away)):
                         continue
                     self._collect(ready, by_name, sorter)
             except BaseException:
@@ -119,8 +152,18 @@ class Engine:
                 raise
         return self._values
 
+    def _join(self, places: Sequence[Place], *, said: bool = False) -> None:
+        for place in places:
+            if said:
+                self._observer.note(f"{place.name} has joined")
+            self._places[place.name] = place
+            self._held[place.name] = 0
+            self._open.add(place.name)
+
     def _queue(self, ready: Ready, position: int, node: Node) -> None:
-        group = (node.kind, node.elsewhere is not None, node.affinity, node.only) if self._places else EVERYTHING
+        portable = node.elsewhere is not None and self._lost[node.name] < LIVES
+        sort = (f"{node.kind} {node.arch}", portable, node.only if portable else "")
+        group = (sort, node.affinity) if self._grouped else EVERYTHING
         ready.push(group, (node.priority, position, node.name))
 
     def _dispatch(
@@ -128,47 +171,69 @@ class Engine:
         ready: Ready,
         by_name: Mapping[str, tuple[int, Node]],
         sorter: TopologicalSorter[str],
-        pool: ThreadPoolExecutor,
+        pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor],
     ) -> bool:
         """Start or look up what is ready; True when a lookup may have made more ready."""
         looked_up = False
-        for place in (*self._places, HERE):
+        idle: set[frozenset[str]] = set()
+        for place in (*self._roomy(), HERE):
+            there = self._places.get(place)
+            if there and there.kinds in idle:
+                continue
             while (name := ready.pop(place, partial(self._takes, place))) is not None:
                 position, node = by_name[name]
-                known = node.lookup(self._values) if node.lookup else None
+                known = node.lookup(self._values) if node.lookup and name not in self._unknown else None
                 if known is not None:
                     self._settle(node, known, 0.0, True, sorter)
                     looked_up = True
                     continue
-                if place == HERE and node.slot and not self._slots.take():
+                if not there and node.slot and not self._slots.take():
+                    self._unknown.add(name)
                     self._queue(ready, position, node)
                     break
+                self._unknown.discard(name)
                 ready.claim(node.affinity, place)
-                self._start(node, place, pool)
+                self._start(node, there, pools)
+            else:
+                if there and place in self._open:  # it has room, and there is nothing for such as it
+                    idle.add(there.kinds)
         return looked_up
 
-    def _takes(self, place: str, group: Group) -> bool:
-        """Whether a place has room for a group, and does such things."""
-        kind, portable, _, only = group
+    def _roomy(self) -> list[str]:
+        """Places with room now, in the order in which they came."""
+        return [name for name in self._places if name in self._open] if self._open else []
+
+    def _takes(self, place: str, sort: Sort) -> bool:
+        """Whether a place has room for a sort of stage, and does such things."""
+        kind, portable, only = sort
         if place != HERE:
-            return portable and only in ("", place) and self._free[place] > 0 and kind in self._places[place].kinds
+            return portable and only in ("", place) and place in self._open and does(self._places[place], kind)
         if only:
             return only not in self._places
-        return not (self._spare_here and portable and any(kind in one.kinds for one in self._places.values()))
+        return not (self._spare_here and portable and any(does(one, kind) for one in self._places.values()))
 
-    def _start(self, node: Node, place: str, pool: ThreadPoolExecutor) -> None:
+    def _start(self, node: Node, there: Place | None, pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor]) -> None:
         self._observer.started(node)
         self._at_work += 1
-        if place != HERE:
-            self._free[place] -= 1
+        if there:
+            self._held[there.name] += 1
+            self._room(there)
         else:
             self._holding += node.slot
         started = time.monotonic()
         values = {name: self._values[name] for name in node.needs}
-        there = self._places.get(place)
         work = partial(node.elsewhere, values, there) if there and node.elsewhere else partial(node.work, values)
-        future = pool.submit(work)
-        future.add_done_callback(lambda f: self._done.put((node, place, time.monotonic() - started, f)))
+        future = pools[there is not None].submit(work)
+        future.add_done_callback(lambda f: self._done.put((node, there, time.monotonic() - started, f)))
+
+    def _room(self, place: Place) -> None:
+        """Note whether a place has room. Its slots may be others than they were."""
+        if self._places.get(place.name) is not place:
+            return
+        if self._held[place.name] < place.slots:
+            self._open.add(place.name)
+        else:
+            self._open.discard(place.name)
 
     def _collect(self, ready: Ready, by_name: Mapping[str, tuple[int, Node]], sorter: TopologicalSorter[str]) -> None:
         try:
@@ -179,29 +244,32 @@ class Engine:
                 self._slots.refill()
             return
         self._at_work -= 1
-        if place in self._free:
-            self._free[place] += 1
-        elif place == HERE and node.slot:
+        if place is None and node.slot:
             self._slots.give()
             self._holding -= 1
+        elif place and self._places.get(place.name) is place:
+            self._held[place.name] -= 1
+            self._room(place)
         error = future.exception()
-        if isinstance(error, PlaceLost):
+        if place and isinstance(error, PlaceLost):
             self._lose(place, str(error), ready)
+            self._lost[node.name] += 1
             self._queue(ready, *by_name[node.name])
             return
         value = future.result()
-        self.done_at[place] += node.slot
+        self.done_at[place.name if place else HERE] += node.slot
         self._settle(node, value, seconds, False, sorter)
 
-    def _lose(self, place: str, why: str, ready: Ready) -> None:
+    def _lose(self, place: Place, why: str, ready: Ready) -> None:
         """The place gets no more; what it was at comes back one by one, each with its own PlaceLost."""
-        if self._places.pop(place, None) is None:
+        if self._places.get(place.name) is not place:
             return
-        del self._free[place]
-        self.lost[place] = why
-        ready.forget(place)
+        del self._places[place.name], self._held[place.name]
+        self._open.discard(place.name)
+        self.lost[place.name] = why
+        ready.forget(place.name)
         where = "the other places" if self._places else "this machine"
-        self._observer.note(f"{place} is lost: {why}; its work goes to {where}")
+        self._observer.note(f"{place.name} is lost: {why}; its work goes to {where}")
 
     def _settle(self, node: Node, value: Any, seconds: float, known: bool, sorter: TopologicalSorter[str]) -> None:
         self._values[node.name] = value

@@ -49,7 +49,7 @@ class Place(Protocol):
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Of BUILD, BOOT and RUN, those that it does."""
+        """Of BUILD, BOOT and RUN, those that it does; with an architecture behind it ("run arm64") for that alone."""
 
     @property
     def lost(self) -> str:
@@ -89,6 +89,11 @@ class Place(Protocol):
         name: str,
     ) -> RawRun:
         """See Guests.replicate. A place that has no snapshot of the boot boots it, and must see it run alike."""
+
+
+def does(place: Place, kind: str) -> bool:
+    """Whether a place does a kind of stage; ``kind`` is followed by the stage's architecture."""
+    return kind in place.kinds or kind.partition(" ")[0] in place.kinds
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def execute(
         recorder = Recorder(stages, memo, session.tree)
         engine, rounds = session.engine(slots, _Both(recorder, observer)), 1
         left_out: tuple[str, ...] = ()
-        before = {place.name: place.moved for place in session.places}
+        before = {place.name: place.moved for place in session.every_place}
         try:
             values: Values = {}
             if deadline is not None and depth.replicates:
@@ -148,11 +148,12 @@ def execute(
 
 def _uses(session: Session, engine: Engine, before: Mapping[str, tuple[int, int]]) -> tuple[HostUse, ...]:
     """What this run had of each place. One that was lost before it began is among them."""
-    if not session.places:
+    places = session.every_place
+    if not places:
         return ()
     uses = [HostUse(HERE, engine.done_at[HERE])]
-    for place in session.places:
-        sent, received = (now - then for now, then in zip(place.moved, before[place.name], strict=True))
+    for place in places:
+        sent, received = (now - then for now, then in zip(place.moved, before.get(place.name, (0, 0)), strict=True))
         lost = engine.lost.get(place.name) or place.lost
         uses.append(HostUse(place.name, engine.done_at[place.name], sent, received, lost))
     return tuple(uses)

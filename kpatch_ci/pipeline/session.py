@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kpatch_ci.board.boards import Boards
@@ -20,6 +21,7 @@ from kpatch_ci.model.build import Tree
 from kpatch_ci.pipeline.accelerators import prove_accelerators
 from kpatch_ci.pipeline.board import GuestsAndBoards, Kit, prepare_boards
 from kpatch_ci.pipeline.calls import Limits
+from kpatch_ci.pipeline.cluster.cluster import Cluster, open_cluster
 from kpatch_ci.pipeline.engine import Engine, Observer
 from kpatch_ci.pipeline.places import Place
 from kpatch_ci.pipeline.slots import Slots
@@ -43,11 +45,21 @@ class Session:
     logs: Path
     places: tuple[Place, ...] = ()
     """Other machines; those of them that are lost too."""
+    cluster: Cluster | None = None
+    """Where boots and replicates run instead of here."""
 
     def engine(self, slots: Slots, observer: Observer) -> Engine:
         """Runs stages here and at the places that are there still."""
         there = [place for place in self.places if not place.lost]
-        return Engine(slots, observer, there, spare_here=self.config.spare_here)
+        far = self.cluster
+        if far is None:
+            return Engine(slots, observer, there, spare_here=self.config.spare_here)
+        return Engine(slots, observer, (*there, *far.places()), newcomers=far.newcomers, spare_here=True)
+
+    @property
+    def every_place(self) -> tuple[Place, ...]:
+        """Other machines, and the cluster's workers; those of them that are lost too."""
+        return (*self.places, *(self.cluster.ever if self.cluster else ()))
 
     def builder(self, jobserver: Path | None = None) -> Builder:
         """Builds with this session's tools."""
@@ -126,3 +138,18 @@ def _open_hosts(config: Config, tools: ToolRoot, store: ArtifactStore, say: Say)
     places = open_hosts(config.hosts, tools, store, limits)
     say("hosts: " + ", ".join(f"{place.name} ({place.slots} slots)" for place in places))
     return places
+
+
+@contextmanager
+def on_cluster(session: Session, say: Say) -> Iterator[Session]:
+    """The session with the cluster that the configuration names, if any. Raises InfrastructureError where it cannot be used."""
+    engine, given = session.config.engine, session.config.timeouts
+    if engine is None:
+        yield session
+        return
+    limits = Limits(float(given.boot), float(given.replicate), float(given.silence))
+    cluster = open_cluster(engine, session.store, session.tools, limits, say)
+    try:
+        yield replace(session, cluster=cluster)
+    finally:
+        cluster.close()

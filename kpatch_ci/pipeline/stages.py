@@ -159,6 +159,7 @@ class Stages:
             priority=PRIORITY["build"],
             lookup=lambda _: self.builder.find(request),
             elsewhere=lambda _, place: place.build(request, self._logs),
+            arch=arch,
         )
 
     def build_patched(self, arch: str, kernel: str) -> Node:
@@ -182,7 +183,8 @@ class Stages:
 
         name = build_name(arch, kernel)
         here = partial(self._here, at)
-        return Node(name, "build", here, (applied, baseline), priority=PRIORITY["build"] + 1, lookup=look, elsewhere=at)
+        needs, priority = (applied, baseline), PRIORITY["build"] + 1
+        return Node(name, "build", here, needs, priority=priority, lookup=look, elsewhere=at, arch=arch)
 
     def boot(self, machine: Machine, kernel: str, boot_seed: int, against: Sequence[str] = ()) -> Node:
         """Boot a kernel, check what the guest says of itself, and keep it as a snapshot.
@@ -351,6 +353,7 @@ class _One:
 
 def _bound(node: Node, machine: Machine, boot: str) -> Node:
     """A node that is cheaper where the boot was made; in real time it runs here alone: another machine has another clock."""
+    node = replace(node, arch=machine.arch)
     return replace(node, elsewhere=None) if machine.real_time else replace(node, affinity=boot)
 
 

@@ -22,7 +22,7 @@ from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.inputs import inputs_digest
 from kpatch_ci.pipeline.nightly import Measured, Prepared
 from kpatch_ci.pipeline.run import load_all, new_run_id, run
-from kpatch_ci.pipeline.session import Session, open_session
+from kpatch_ci.pipeline.session import Session, on_cluster, open_session
 from kpatch_ci.pipeline.tips import Tips
 from kpatch_ci.report.document import document_of
 from kpatch_ci.report.schema import Document
@@ -63,8 +63,8 @@ class PipelineWork:
     ) -> Measured:
         run_id = new_run_id(datetime.datetime.now(datetime.UTC))
         again = f"./kpatch-ci nightly --item {item.name} --force"
-        with progress(self._console) as observer:
-            result = run(session, series, observer, run_id=run_id, command=again, began=time.monotonic())
+        with on_cluster(session, say) as far, progress(self._console) as observer:
+            result = run(far, series, observer, run_id=run_id, command=again, began=time.monotonic())
         night, inputs = named
         mark = {"item": item.name, "night": night, "inputs": inputs}
         result = replace(result, fingerprint={**result.fingerprint, "nightly": mark})

@@ -129,3 +129,13 @@ def test_nodes_without_a_slot_run_while_all_slots_are_taken() -> None:
         slots=1,
     )
     assert values["slow"] is True
+
+
+def test_what_waits_for_a_slot_is_looked_up_once() -> None:
+    looked: list[str] = []
+
+    def node(name: str) -> Node:
+        return Node(name, "k", lambda _: time.sleep(0.05), lookup=lambda _: looked.append(name))
+
+    run([node(str(n)) for n in range(6)], slots=1)
+    assert sorted(looked) == [str(n) for n in range(6)]

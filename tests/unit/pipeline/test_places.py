@@ -137,7 +137,7 @@ def test_the_replicates_of_one_guest_go_where_it_was_booted() -> None:
 def test_ready_gives_own_then_new_then_others_work_and_priority_comes_first() -> None:
     ready = Ready()
     for position, (affinity, priority) in enumerate([("mine", 4), ("theirs", 4), ("", 4), ("theirs", 3)]):
-        ready.push(("run", True, affinity + str(priority), ""), (priority, position, f"{affinity}{priority}"))
+        ready.push((("run", True, ""), affinity + str(priority)), (priority, position, f"{affinity}{priority}"))
     ready.claim("mine4", "a")
     ready.claim("theirs4", "b")
     ready.claim("theirs3", "b")
@@ -147,10 +147,59 @@ def test_ready_gives_own_then_new_then_others_work_and_priority_comes_first() ->
 
 def test_ready_forgets_a_lost_place() -> None:
     ready = Ready()
-    ready.push(("run", True, "x", ""), (4, 0, "x"))
-    ready.push(("run", True, "y", ""), (4, 1, "y"))
+    ready.push((("run", True, ""), "x"), (4, 0, "x"))
+    ready.push((("run", True, ""), "y"), (4, 1, "y"))
     ready.claim("x", "b")
     assert ready.pop("a", lambda _: True) == "y"
-    ready.push(("run", True, "y", ""), (4, 1, "y"))
+    ready.push((("run", True, ""), "y"), (4, 1, "y"))
     ready.forget("b")
     assert ready.pop("a", lambda _: True) == "x"
+
+
+def test_a_place_that_joins_in_the_middle_gets_work() -> None:
+    first, second = There("first"), There("second")
+    waiting: list[There] = []
+
+    def newcomers() -> Sequence[Place]:
+        found = [waiting.pop()] if waiting else []
+        return cast("Sequence[Place]", found)
+
+    def at(_: Values, place: Place) -> str:
+        there = cast("There", place)
+        if there is first and len(first.done) == 5:
+            waiting.append(second)
+        return there.take("x")
+
+    nodes = [Node(str(i), "run", lambda _: HERE, elsewhere=at) for i in range(40)]
+    with Slots(1) as pool:
+        engine = Engine(pool, Watcher(), cast("Sequence[Place]", [first]), newcomers=newcomers, spare_here=True)
+        values = engine.run(nodes)
+    assert set(values.values()) == {"first", "second"}
+
+
+def test_a_place_that_was_lost_and_comes_back_by_its_name_gets_work_again() -> None:
+    old, new = There("a", slots=2, lives=0), There("a")
+    came = [new]
+    lost = threading.Event()
+
+    def newcomers() -> Sequence[Place]:
+        return cast("Sequence[Place]", [came.pop()] if lost.is_set() and came else [])
+
+    class Saw(Watcher):
+        def note(self, text: str) -> None:
+            super().note(text)
+            lost.set()
+
+    with Slots(1) as pool:
+        engine = Engine(pool, Saw(), cast("Sequence[Place]", [old]), newcomers=newcomers, spare_here=True)
+        nodes = [node(str(i)) for i in range(30)]
+        values = engine.run(nodes)
+    assert list(values.values()).count("a") == len(new.done) > 0
+    assert new.most == 1, "what the old one held is not counted against the new one"
+
+
+def test_a_stage_with_which_three_places_were_lost_is_done_here() -> None:
+    places = [There(name, lives=0) for name in "abcd"]
+    values, log = run([node("poison")], places, spare_here=True)
+    assert values == {"poison": HERE}
+    assert sum(kind == "note" for kind, _ in log) == 3

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Takes calls to one worker of a cluster, and answers back."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from kpatch_ci import process
+from kpatch_ci.kernel.build import BuildRequest
+from kpatch_ci.model.build import BuildResult
+from kpatch_ci.model.digest import digest
+from kpatch_ci.model.errors import InfrastructureError
+from kpatch_ci.pipeline.calls import ANSWERS, Answer, BootCall, Call, ReplicateCall, decode, encode, refs
+from kpatch_ci.pipeline.cluster.there import do_call
+from kpatch_ci.pipeline.places import PlaceLost
+from kpatch_ci.store.artifacts import ArtifactStore
+from kpatch_ci.store.depot import Depot
+
+POLL = 1.0
+"""Seconds between two looks at whether this run is being ended."""
+GRACE = 300.0
+"""Seconds that a call may take beyond its guest's own limits: fetching artifacts, booting anew, a busy network."""
+QEMU_BYTES = 256 << 20
+"""What QEMU takes beside its guest's memory."""
+SLOT, MEMORY = "slot", "memory"
+"""Labels (dask's resources) that mean something here, beside architectures: guests at once, and bytes."""
+
+
+class Hub(Protocol):
+    """What is needed of a dask client."""
+
+    def submit(self, func: Any, *args: Any, **kwargs: Any) -> Any:
+        """See distributed.Client.submit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a worker must be alike in: digest of our source, suite and fingerprint of the tool root."""
+
+    code: str
+    suite: str
+    tools: str
+
+
+@dataclass
+class Shared:
+    """Artifacts that this run has brought to the depot. Safe for concurrent threads."""
+
+    store: ArtifactStore
+    depot: Depot | None
+    sent: int = 0
+    """Bytes."""
+    _known: set[tuple[str, str]] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def bring(self, call: Call, *, again: bool = False) -> None:
+        """What a call needs is there afterwards. Raises InfrastructureError."""
+        if self.depot is None:
+            return
+        for ref in refs(call):
+            if ref in self._known and not again:
+                continue
+            with self._lock:
+                if ref in self._known and not again:
+                    continue
+                artifact = self.store.get(*ref)
+                if artifact is None:
+                    raise InfrastructureError(f"artifact {'/'.join(ref)} is not in {self.store.root}")
+                self.sent += self.depot.push(artifact, again=again)
+                self._known.add(ref)
+
+
+class Carrier:
+    """To the worker at ``address``. Safe for concurrent threads."""
+
+    def __init__(
+        self, hub: Hub, address: str, identity: Identity, shared: Shared, labels: Mapping[str, float] | None = None
+    ) -> None:
+        self._hub, self._address, self._identity, self._shared = hub, address, identity, shared
+        self._labels = labels or {}
+        self._gone = ""
+        self._stops = 0
+        self._waiting: set[threading.Event] = set()
+        self._lock = threading.Lock()
+        self.fetched = 0
+        """Bytes that the worker fetched from the depot."""
+        self.answered = 0
+        """Bytes of its answers."""
+
+    @property
+    def lost(self) -> str:
+        """See Place.lost."""
+        return self._gone
+
+    @property
+    def moved(self) -> tuple[int, int]:
+        """See Place.moved; what it gets it gets from the depot."""
+        return self.fetched, self.answered
+
+    def stop(self) -> None:
+        """See Place.stop: whoever waits waits no longer. What the worker is at it ends, for nobody."""
+        with self._lock:
+            self._stops += 1
+            for one in self._waiting:
+                one.set()
+
+    def lose(self, why: str) -> None:
+        """The worker is gone: whoever waits for it is told so."""
+        with self._lock:
+            self._gone = self._gone or why
+            for one in self._waiting:
+                one.set()
+
+    def build(self, request: BuildRequest, logs: Path) -> BuildResult:
+        """Kernels are built on this machine."""
+        raise NotImplementedError
+
+    def do(self, call: Call) -> Answer:
+        """See Carrier of farplace."""
+        self._shared.bring(call)
+        for again in (False, True):
+            found = self._ask(call)
+            if "answer" in found:
+                with self._lock:
+                    self.fetched += int(found["fetched"])
+                kind: Any = ANSWERS[found["kind"]]
+                return cast("Answer", decode(kind, found["answer"]))
+            if "refused" in found:
+                raise PlaceLost(found["refused"])
+            if not again:
+                self._shared.bring(call, again=True)
+        lacking = "/".join(found["lacking"][0])
+        where = f"the store {self._shared.depot.shown}" if self._shared.depot else "its own store"
+        raise InfrastructureError(f"{self._address} cannot find {lacking} in {where}, where it was just put")
+
+    def _ask(self, call: Call) -> dict[str, Any]:
+        """One round. The key under which dask knows it is of this round alone: what comes late of an earlier one is nobody's."""
+        body = encode(call)
+        kind = "boot" if isinstance(call, BootCall) else "replicate"
+        one, depot = self._identity, self._shared.depot
+        key = digest([one.code, one.tools, kind, body])
+        told = {"code": one.code, "suite": one.suite, "tools": one.tools, "depot": depot.told() if depot else None}
+        text = json.dumps({"key": key, "kind": kind, "call": body, **told})
+        done = threading.Event()
+        with self._lock:
+            if self._gone:
+                raise PlaceLost(self._gone)
+            stops = self._stops
+            self._waiting.add(done)
+        future = None
+        try:
+            future = self._hub.submit(
+                do_call,
+                text,
+                key=f"kpatch-ci-{key[:16]}-{uuid.uuid4().hex}",
+                workers=[self._address],
+                allow_other_workers=False,
+                resources=self._needs(call),
+                retries=0,
+                pure=False,
+            )
+            future.add_done_callback(lambda _: done.set())
+            return self._answer(future, done, key, _patience(call), stops=stops)
+        finally:
+            with self._lock:
+                self._waiting.discard(done)
+            if future is not None:
+                future.release()
+
+    def _needs(self, call: Call) -> dict[str, float]:
+        """Of the labels that the worker has, what a call takes."""
+        wanted = {SLOT: 1.0, MEMORY: float((call.machine.memory_mib << 20) + QEMU_BYTES), call.machine.arch: 1.0}
+        return {label: much for label, much in wanted.items() if label in self._labels}
+
+    def _answer(self, future: Any, done: threading.Event, key: str, patience: float, *, stops: int) -> dict[str, Any]:
+        ends = time.monotonic() + patience
+        while not done.wait(POLL):
+            if process.is_stopping():
+                raise PlaceLost("this run is being ended")
+            if time.monotonic() > ends:
+                raise PlaceLost(f"no answer within {patience:.0f} s")
+        if self._gone:
+            raise PlaceLost(self._gone)
+        if stops != self._stops:
+            raise PlaceLost("this run is being ended")
+        try:
+            text = future.result(timeout=GRACE)
+            found: dict[str, Any] = json.loads(text)
+        except Exception as error:  # dask's own, or what the worker's Python made of it: the worker is no good
+            raise PlaceLost(self._gone or f"{type(error).__name__}: {' '.join(str(error).split())[:300]}") from error
+        if found["key"] != key:
+            raise PlaceLost("it answered another call than the one that it was given")
+        with self._lock:
+            self.answered += len(text)
+        return found
+
+
+def _patience(call: Call) -> float:
+    """Seconds after which a worker is given up."""
+    limits = call.limits
+    measured = sum(line.startswith("run\t") for line in call.job.splitlines()) if isinstance(call, ReplicateCall) else 0
+    return limits.boot + limits.replicate * measured + limits.silence + GRACE
