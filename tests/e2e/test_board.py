@@ -134,6 +134,10 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         yield made
 
 
+ONE_ARCHITECTURE = pytest.mark.parametrize("lab", ["x86_64"], indirect=True, scope="module")
+"""For what does not depend on the architecture: SSH, the power switch, an interrupt."""
+
+
 def _run(kpatch_ci: Command, lab: Lab, tmp_path: Path, *more: str, timeout: float = 1800) -> Any:
     return kpatch_ci(
         "run", "-c", lab.project / "pipeline.yaml", "--json", "--output", tmp_path / "out", *more, timeout=timeout
@@ -196,11 +200,10 @@ def _refused(kpatch_ci: Command, lab: Lab, tmp_path: Path) -> str:
     return str(done.stderr)
 
 
+@ONE_ARCHITECTURE
 def test_a_wrong_key_a_changed_host_key_and_nobody_there_are_said_before_any_work(
     kpatch_ci: Command, lab: Lab, tmp_path: Path
 ) -> None:
-    if lab.arch != "x86_64":
-        pytest.skip("what is asked of SSH does not depend on the architecture")
     wrong = tmp_path / "wrong"
     shutil.copy(lab.board.key.parent / "hostkey", wrong)  # a key, but not the one that may log in
     lab.write(key=str(wrong))
@@ -226,11 +229,10 @@ def _other_key(place: Path) -> tuple[Path, str]:
     return key_pair(place, "other")
 
 
+@ONE_ARCHITECTURE
 def test_a_board_that_stays_away_ends_the_run_by_name_and_the_next_run_brings_it_back(
     kpatch_ci: Command, lab: Lab, tmp_path: Path
 ) -> None:
-    if lab.arch != "x86_64":
-        pytest.skip("the power switch does not depend on the architecture")
     lab.write(power={"cycle": "true"}, timeouts={"boot": BOOT, "silence": SILENCE, "back": 15, "command": 60})
     gone = _run(kpatch_ci, lab, tmp_path, "--series", "hangs")
     lab.write()
@@ -243,9 +245,8 @@ def test_a_board_that_stays_away_ends_the_run_by_name_and_the_next_run_brings_it
     assert TOKEN not in lab.own()
 
 
+@ONE_ARCHITECTURE
 def test_ctrl_c_leaves_the_board_with_its_own_system(lab: Lab, tmp_path: Path) -> None:
-    if lab.arch != "x86_64":
-        pytest.skip("an interrupt does not depend on the architecture")
     long = tmp_path / "long.yaml"
     settings = yaml.safe_load((lab.project / "pipeline.yaml").read_text())
     settings["workloads"]["hackbench"]["cases"] = [{"groups": 1, "loops": 100000}]
