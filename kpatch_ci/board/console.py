@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kpatch_ci.board.install import TOKEN
 from kpatch_ci.guest.console import find_crash
 from kpatch_ci.process import Process, tail
 
@@ -48,9 +49,12 @@ class Console:
         )
 
     def silent(self, now: float) -> float:
-        """Seconds for which a kernel that is not yet up has said nothing; 0 where it is up or has not begun. ``now``: time.time()."""
+        """Seconds for which a kernel that is not yet up has said nothing; 0 where it is up, or has not begun. ``now``: time.time().
+
+        It has begun when its command line was seen: until then an orderly shutdown or firmware may take minutes in silence.
+        """
         text = self.text
-        if not text.strip() or NETWORK in text:
+        if TOKEN not in text or NETWORK in text:
             return 0.0
         return now - self.path.stat().st_mtime
 

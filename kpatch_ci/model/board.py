@@ -41,7 +41,7 @@ class Quiet:
 class Timeouts:
     """Wall seconds. ``boot``: from a kernel's start to its answer over SSH. ``back``: from a reboot to the board's own system.
 
-    ``silence``: of a console that has begun to speak, and has not yet said that the kernel has its address.
+    ``silence``: of a console that has shown the kernel's command line, and not yet that it has its address.
     """
 
     boot: float = 120.0

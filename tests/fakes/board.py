@@ -118,7 +118,7 @@ class FakeBoard:
         """Leave its own system."""
         self.boots += 1
         self.command_line = self.loaded
-        self.say("[    0.000000] Linux version\n")
+        self.say(f"[    0.000000] Kernel command line: {self.loaded}\n[    0.000000] Linux version\n")
         match self.dies:
             case "panic":
                 self.say("Kernel panic - not syncing: no luck\n")

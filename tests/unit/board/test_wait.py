@@ -73,6 +73,14 @@ def test_a_console_that_stops_is_a_hang_with_its_last_words(board: FakeBoard) ->
     assert 12 <= board.clock.now - began < 16
 
 
+def test_before_the_kernel_has_begun_nobody_is_called_hanging_for_being_silent(board: FakeBoard) -> None:
+    board.say("firmware: memory training\n")
+    board.state = "hung"
+    assert waited(board) == Lost(
+        "no answer over SSH within 30 s; the last that its console said: firmware: memory training"
+    )
+
+
 def test_a_kernel_that_has_its_address_may_be_silent_and_gets_the_whole_time(board: FakeBoard) -> None:
     board.dies = "hang"
     board.start()
