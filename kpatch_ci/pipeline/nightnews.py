@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from kpatch_ci.model.nightly import ItemState, Night
 from kpatch_ci.model.status import Status, Verdict
-from kpatch_ci.report.site.data import Event, Kind, News, Part, Run
+from kpatch_ci.report.site.data import Event, Kind, News, Part, Run, distinct
 
 _WORSE = (Status.FAILED, Status.ERROR)
 _ORDER = list(Kind)
@@ -71,9 +71,11 @@ def _alerts(run: Run, events: Sequence[Event]) -> Iterator[News]:
     for event in events:
         if event.item == run.run.item and event.run == run.run.run:
             groups.setdefault((event.series, event.arch, event.better), []).append(event)
-    for (series, _, better), members in groups.items():
+    for (series, _, better), all_members in groups.items():
+        members = distinct(all_members)
         largest = max(members, key=lambda event: abs(event.change or 0))
-        more = f" and {len(members) - 1} more figures" if len(members) > 1 else ""
+        others = len(members) - 1
+        more = f" and {others} more figure{'s' if others > 1 else ''}" if others else ""
         words = f"{largest.words}{_percent(largest.change)} against the night before{more}"
         detail = f"changed with it: {largest.causes}" + (f" ({largest.range})" if largest.range else "")
         yield News(Kind.IMPROVED if better else Kind.REGRESSED, run.run.item, words, detail, series, run.run.run)

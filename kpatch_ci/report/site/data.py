@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -107,6 +107,17 @@ class Event:
         case = "" if self.case == "all" else f" {self.case}"
         arm = self.series if self.series == self.arm else f"{self.series} ({self.arm})"
         return f"{arm}, {self.arch}: {self.workload}{case} {self.metric}"
+
+
+def distinct(events: Iterable[Event]) -> list[Event]:
+    """Each figure once: the primary figure of a workload with one case is that case's, which says more."""
+    found: dict[tuple[object, ...], Event] = {}
+    for event in events:
+        where = (event.item, event.series, event.arch, event.arm, event.workload, event.metric)
+        key = (*where, event.run, event.before, event.after)
+        if key not in found or found[key].case == "all":
+            found[key] = event
+    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)

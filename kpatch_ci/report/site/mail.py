@@ -13,7 +13,7 @@ from textwrap import shorten
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.nightly import ItemState
 from kpatch_ci.report.clean import folded, one_line, plain_ascii
-from kpatch_ci.report.site.data import BAD, News, Site
+from kpatch_ci.report.site.data import BAD, Event, News, Site
 from kpatch_ci.report.site.pages import news_page, open_events, summary
 
 WIDTH = 76
@@ -41,10 +41,12 @@ def mail_text(site: Site) -> str:
         lines.append(f"and {len(site.news) - MOST} more: see the site")
     if site.news:
         lines.append("")
-    still = open_events(site)
+    still = _still_open(site)
     if still:
         lines.append(
-            f"{len(still)} regressions of earlier nights are open." if len(still) > 1 else "One regression is open."
+            f"{len(still)} regressions of earlier nights are open."
+            if len(still) > 1
+            else "One regression of an earlier night is open."
         )
     same = [o.name for o in site.tonight.outcomes if o.state is ItemState.UNCHANGED] if site.tonight else []
     if same and site.news:
@@ -74,9 +76,9 @@ def _html_lines(site: Site) -> Iterator[str]:
             detail = f"<br><small>{_esc(one.detail)}</small>" if one.detail else ""
             yield f'<li><b style="color:{colour}">{_esc(one.kind)}</b>: {linked}{detail}</li>'
         yield "</ul>"
-    still = open_events(site)
+    still = _still_open(site)
     if still:
-        yield f"<p>Open regressions: {len(still)}.</p>"
+        yield f"<p>Open regressions of earlier nights: {len(still)}.</p>"
     if site.url:
         address = _esc(f"{site.url}/index.html")
         yield f'<p><a href="{address}">{address}</a></p>'
@@ -95,6 +97,12 @@ def message(site: Site, sender: str, to: Sequence[str]) -> EmailMessage:
     made.set_content(mail_text(site))
     made.add_alternative(mail_html(site), subtype="html")
     return made
+
+
+def _still_open(site: Site) -> list[Event]:
+    """Open regressions of earlier nights; tonight's are its news."""
+    tonight = {run.run.run for run in site.runs if site.tonight and run.run.night == site.tonight.name}
+    return [event for event in open_events(site) if event.run not in tonight]
 
 
 def _words(news: News) -> str:

@@ -16,7 +16,7 @@ from kpatch_ci.model.nightly import ItemState, Night
 from kpatch_ci.report.clean import visible
 from kpatch_ci.report.html.templates import Templates
 from kpatch_ci.report.site import trend
-from kpatch_ci.report.site.data import BAD, GOOD, Event, Key, Kind, News, Part, Point, Run, Site
+from kpatch_ci.report.site.data import BAD, GOOD, Event, Key, Kind, News, Part, Point, Run, Site, distinct
 from kpatch_ci.report.view import figure, percent
 
 FEED = "feed.xml"
@@ -129,7 +129,7 @@ def rank(part: Part) -> int:
 
 def open_events(site: Site) -> list[Event]:
     """Regressions that have not come back, newest first."""
-    return [event for event in reversed(site.events) if event.standing == "open"]
+    return distinct(event for event in reversed(site.events) if event.standing == "open")
 
 
 def summary(site: Site) -> str:

@@ -15,13 +15,13 @@ import pytest
 
 from kpatch_ci.model.errors import InfrastructureError, UserError
 from kpatch_ci.report.site import write
-from kpatch_ci.report.site.data import Kind, News
+from kpatch_ci.report.site.data import Kind, News, distinct
 from kpatch_ci.report.site.feed import feed
-from kpatch_ci.report.site.mail import mail_text, message, subject
-from kpatch_ci.report.site.pages import pages, series_page, slug
+from kpatch_ci.report.site.mail import mail_html, mail_text, message, subject
+from kpatch_ci.report.site.pages import open_events, pages, series_page, slug
 from kpatch_ci.report.site.write import MANIFEST, write_site
 from kpatch_ci.store import atomic
-from tests.fakes.site import ITEMS, SERIES, made_site
+from tests.fakes.site import ITEMS, SERIES, made_event, made_site
 
 HOSTILE = '\x1b[31m<script>alert(1)</script> " onload=x ]]> & \u202e'
 
@@ -150,6 +150,24 @@ def test_a_quiet_night_is_no_entry_and_three_lines() -> None:
     text = mail_text(site)
     assert text == "Nothing changed: 3 items, 0 ran, 3 unchanged.\n\nhttps://ci.example/kpatch/index.html\n"
     assert subject(site) == "kpatch-ci nightly: nothing changed"
+
+
+def test_a_regression_of_tonight_is_none_of_earlier_nights() -> None:
+    site = made_site(10)
+    assert "\nOne regression of an earlier night is open.\n" in mail_text(site)
+    tonight = dataclasses.replace(site, events=(made_event(9),))
+    assert "earlier night" not in mail_text(tonight)
+    assert "earlier night" not in mail_html(tonight)
+
+
+def test_the_only_case_of_a_workload_is_its_primary_figure_and_told_once() -> None:
+    case = made_event(7)
+    primary = dataclasses.replace(case, case="all")
+    other = dataclasses.replace(primary, metric="wakeups", after=2.0)
+    assert distinct([primary, case, other]) == distinct([case, primary, other]) == [case, other]
+    assert open_events(dataclasses.replace(made_site(10), events=(primary, case, other))) == [other, case]
+    wider = dataclasses.replace(primary, after=1.06)
+    assert distinct([wider, case]) == [wider, case], "a mean of several cases is another figure"
 
 
 def test_a_subject_that_is_too_long_ends_after_a_word() -> None:
