@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import random
@@ -18,21 +17,15 @@ from typing import Any
 import git
 import pytest
 
-from kpatch_ci.debian.apt import host_archives
-from kpatch_ci.debian.toolroot import make_toolroot
-from kpatch_ci.model.series import Patch
-from kpatch_ci.process import run
 from kpatch_ci.series.commits import as_mail
-from kpatch_ci.series.intake import read_series
-from kpatch_ci.store.cache import cache_root
 from tests.e2e.conftest import Command
-from tests.e2e.source_package import corpus
+from tests.e2e.linux_history import BRANCH, Planter, kernel_patches, lay_down, source_package
 
 pytestmark = pytest.mark.e2e
 FILE = "kernel/sched/fair.c"
 PLANTED = "sched/fair: think about every wakeup"
 BEFORE = "static int\nselect_task_rq_fair("
-LOOK = "\tlockdep_assert_held(&p->pi_lock);\n"
+LOOK = "\t * required for stable ->cpus_allowed\n\t */\n\tlockdep_assert_held(&p->pi_lock);\n"
 WORK = """\
 static noinline void think_about_it(void)
 {
@@ -43,9 +36,6 @@ static noinline void think_about_it(void)
 }
 
 """
-CODE = (".c", ".h", ".S", "Makefile", "Kconfig")
-ELSEWHERE = ("Documentation/", "tools/", "samples/")
-WIDE, WIDE_HEADERS = ("Makefile", "init/Makefile"), ("include/linux/", "arch/x86/include/")
 QUESTION = ("--arch", "x86_64", "--workload", "hackbench", "--case", "groups=8", "--metric", "time")
 
 
@@ -62,48 +52,13 @@ class Linux:
 
 @pytest.fixture(scope="module")
 def linux(kpatch_ci: Command, tmp_path_factory: pytest.TempPathFactory) -> Linux:
-    source = corpus(cache_root(), make_toolroot(cache_root(), "trixie", host_archives()), host_archives())
+    source = source_package()
     place = tmp_path_factory.mktemp("bisect")
-    unpacked = run(["tar", "-C", place, "-xJf", source.patches], timeout=60)
-    assert unpacked.ok, unpacked.output
-    patches = [patch for patch in read_series([place / "debian/patches"])[0] if of_kernel_code(patch)]
-    upstream = git.Repo(source.repo)
-    text = upstream.git.execute(["git", "show", f"{source.upstream}:{FILE}"], strip_newline_in_stdout=False)
-    number = random.Random(64).randrange(len(patches) // 4, 3 * len(patches) // 4)  # noqa: S311 (somewhere in the middle)
-    mails = [as_mail(patch) for patch in patches]
-    mails.insert(number, planted(str(text)))
-    (place / "mails").mkdir()
-    for index, mail in enumerate(mails, 1):
-        (place / "mails" / f"{index:04d}.patch").write_bytes(mail)
-    (place / "mails" / "series").write_text("".join(f"{n:04d}.patch\n" for n in range(1, len(mails) + 1)))
-    where = f"{source.repo}@{source.upstream}"
-    done = kpatch_ci("check", place / "mails", "-t", where, "--base-time", "0", "--branch", "bisected", "--json")
-    assert done.code == 0, done.stderr
-    (line,) = [line for line in done.stderr.splitlines() if "to have it: git fetch " in line]
-    ours = git.Repo.init(place / "linux.git", bare=True)
-    (Path(ours.git_dir) / "objects/info/alternates").write_text(f"{source.repo}/objects\n")
-    ours.git.fetch(line.split()[-2], "bisected:refs/heads/bisected")
-    ours.git.tag("upstream", source.upstream)
-    return Linux(place / "linux.git", "upstream", "bisected", len(mails), number + 1)
-
-
-def of_kernel_code(patch: Patch) -> bool:
-    """Not those that have everything compiled again, nor the lockdown patches, which are on one of them: a test has no time for it."""
-    if "/lockdown/" in patch.source or any(path in WIDE or path.startswith(WIDE_HEADERS) for path in patch.paths):
-        return False
-    return any(path.endswith(CODE) and not path.startswith(ELSEWHERE) for path in patch.paths)
-
-
-def planted(text: str) -> bytes:
-    """A mail that makes every wakeup execute some thousand instructions more."""
-    head, start, tail = text.partition(BEFORE)
-    before, look, after = tail.partition(LOOK)
-    assert start, text[:100]
-    assert look
-    new = f"{head}{WORK}{start}{before}{look}\tthink_about_it();\n{after}"
-    lines = difflib.unified_diff(text.splitlines(True), new.splitlines(True), f"a/{FILE}", f"b/{FILE}")
-    words = f"From: Test Author <test@example.org>\nSubject: [PATCH] {PLANTED}\n\nFor the tests of kpatch-ci.\n\n---\n"
-    return f"{words}{''.join(lines)}".encode()
+    mails = [as_mail(patch) for patch in kernel_patches(source, place)]
+    number = random.Random(64).randrange(len(mails) // 4, 3 * len(mails) // 4)  # noqa: S311 (somewhere in the middle)
+    slower = (BEFORE, f"{WORK}{BEFORE}"), (LOOK, f"{LOOK}\tthink_about_it();\n")
+    mails.insert(number, Planter(source).mail(PLANTED, FILE, *slower))
+    return Linux(lay_down(kpatch_ci, source, mails, place), "upstream", BRANCH, len(mails), number + 1)
 
 
 def arguments(linux: Linux) -> Sequence[str]:
