@@ -30,12 +30,12 @@ def fingerprint(config: Config, values: Values, tools: Mapping[str, str], extra:
             if name.startswith(f"build {machine.arch} ") and isinstance(value, BuildResult)
         }
         image = values.get(f"image {machine.arch}")
-        boots = [
-            v
-            for k, v in values.items()
-            if k.startswith(f"boot {machine.arch} {BASELINE} ") and isinstance(v, BootResult)
-        ]
-        boot = min(boots, key=lambda one: one.boot_seed, default=None)  # not the one that happened to end first
+        boots = (
+            value
+            for name, value in values.items()
+            if name.startswith(f"boot {machine.arch} {BASELINE} ") and isinstance(value, BootResult)
+        )
+        boot = min(boots, key=lambda one: one.boot_seed, default=None)  # values are in the order in which they came
         arches[machine.arch] = {
             "machine": machine.name,
             "machine_digest": digest(machine_slice(machine))[:SHORT],

@@ -7,7 +7,7 @@ import datetime
 import platform
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,6 @@ def execute(
         recorder = Recorder(stages, memo, session.tree)
         engine, rounds = session.engine(slots, _Both(recorder, observer)), 1
         left_out: tuple[str, ...] = ()
-        before = {place.name: place.moved for place in session.every_place}
         try:
             values: Values = {}
             if deadline is not None and depth.replicates:
@@ -143,17 +142,19 @@ def execute(
         finally:
             memo.save()
     out = (*left_out, *missed(values))
-    return Outcome(values, recorder, stages.session.config, rounds, out, _uses(session, engine, before))
+    return Outcome(values, recorder, stages.session.config, rounds, out, _uses(session, engine))
 
 
-def _uses(session: Session, engine: Engine, before: Mapping[str, tuple[int, int]]) -> tuple[HostUse, ...]:
+def _uses(session: Session, engine: Engine) -> tuple[HostUse, ...]:
     """What this run had of each place. One that was lost before it began is among them."""
     places = session.every_place
     if not places:
         return ()
     uses = [HostUse(HERE, engine.done_at[HERE])]
     for place in places:
-        sent, received = (now - then for now, then in zip(place.moved, before.get(place.name, (0, 0)), strict=True))
+        before = session.counted.get(place.name, (0, 0))
+        session.counted[place.name] = now = place.moved
+        sent, received = now[0] - before[0], now[1] - before[1]
         lost = engine.lost.get(place.name) or place.lost
         uses.append(HostUse(place.name, engine.done_at[place.name], sent, received, lost))
     return tuple(uses)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kpatch_ci.board.boards import Boards
@@ -45,6 +45,8 @@ class Session:
     logs: Path
     places: tuple[Place, ...] = ()
     """Other machines; those of them that are lost too."""
+    counted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Bytes moved by place, as far as a run has reported them: a session may have several."""
     cluster: Cluster | None = None
     """Where boots and replicates run instead of here."""
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a host costs: replicates on a host over SSH against the same replicates here, and the cost of handing one over.
 
-    .venv/bin/python tests/bench/hosts.py FILE HOST [REPLICATES [WORKLOAD]]
+    .venv/bin/python -m tests.bench.hosts FILE HOST [REPLICATES [WORKLOAD]]
 
 FILE is a pipeline.yaml whose ``hosts:`` has HOST: best this very machine, over loopback, with as many slots as are compared
 (two). Blocks of replicates alternate (here, there, there, here), so that a busy machine slows both alike.
