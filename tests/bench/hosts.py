@@ -22,7 +22,7 @@ from kpatch_ci.guest.guests import RawRun
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.series import BASELINE, Arm
 from kpatch_ci.model.status import Status
-from kpatch_ci.model.workload import Case, Seed, WorkloadPlan
+from kpatch_ci.model.workload import Seed, WorkloadPlan
 from kpatch_ci.pipeline.calls import Answer, Call, ReplicateAnswer, encode
 from kpatch_ci.pipeline.engine import Engine, Node, Values
 from kpatch_ci.pipeline.far.carrier import LinkCarrier
@@ -127,7 +127,7 @@ def main(arguments: Sequence[str]) -> None:
     workload = arguments[3] if len(arguments) > 3 else "hackbench"
     config = load_config(Path(file), Selection(arches=("arm64",), workloads=(workload,), profile="quick", on=(host,)))
     first = config.workloads[0]
-    config = replace(config, workloads=(replace(first, cases=(Case(first.cases[0].settings),)),))
+    config = replace(config, workloads=(replace(first, cases=first.cases[:1]),))
     with tempfile.TemporaryDirectory() as logs:
         bench = prepare(config, Path(logs))
         (place,) = bench.session.places
