@@ -120,6 +120,7 @@ class ChannelPipe:
         import paramiko  # noqa: PLC0415
 
         self._made = made
+        self._said = b""
         try:
             self._channel = made.transport.open_session(timeout=timeout)
             self._channel.settimeout(timeout)
@@ -134,6 +135,7 @@ class ChannelPipe:
     def read(self, size: int) -> bytes:
         """At most ``size`` bytes; none at the end."""
         data: bytes = self._channel.recv(size)
+        self._listen()
         return data
 
     def write(self, data: bytes) -> None:
@@ -141,11 +143,14 @@ class ChannelPipe:
         self._channel.sendall(data)
 
     def said(self) -> str:
-        """What the command has written on its standard error so far, not told before; its last 4 KiB."""
-        found = b""
+        """The last 4 KiB of what the command has written on its standard error."""
+        self._listen()
+        return self._said.decode(errors="replace")
+
+    def _listen(self) -> None:
+        """Both streams share one window: what is left unread on the one would in the end stop the other."""
         while self._channel.recv_stderr_ready():
-            found = (found + self._channel.recv_stderr(64 * 1024))[-4096:]
-        return found.decode(errors="replace")
+            self._said = (self._said + self._channel.recv_stderr(64 * 1024))[-4096:]
 
     def close(self) -> None:
         """End the command's input, and the connection."""

@@ -63,6 +63,7 @@ class MadeUpGuests:
     said: list[str] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
     fails: Exception | None = None
+    text: str = ""
 
     def boot(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int, logs: Path) -> BootResult:
         assert build.artifact is not None
@@ -77,7 +78,7 @@ class MadeUpGuests:
         if self.fails:
             raise self.fails
         self.gate.wait(20)
-        return RawRun(Status.PASSED, f"seed {boot.boot_seed}\n", 0.5)
+        return RawRun(Status.PASSED, f"seed {boot.boot_seed}\n{self.text}", 0.5)
 
 
 class MadeUpWorker(Worker):

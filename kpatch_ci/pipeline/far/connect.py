@@ -81,8 +81,8 @@ def join(host: Host, suite: str, *, begin: Start = over_ssh) -> Joined:
     try:
         hello = _greeted(frames)
     except Cut as error:
-        pipe.close()
         said = " ".join(part for part in (pipe.said().strip(), str(error)) if part)
+        pipe.close()
         what = f"{host.name}: our worker does not start there"
         raise InfrastructureError(
             what, log=said, hint=f"it needs python3 >= 3.11: `kpatch-ci doctor --host {host.name}`"

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from kpatch_ci.model.errors import InfrastructureError
+
 MARK = b"\nkpatch-ci frames 1\n"
 HEAD = struct.Struct(">II")
 LARGEST = 64 * 1024 * 1024
@@ -55,8 +57,12 @@ class Frames:
         self._kept = b""
 
     def send(self, header: Mapping[str, Any], payload: bytes = b"") -> None:
-        """Send one frame. Raises Cut."""
+        """Send one frame. Raises Cut, InfrastructureError where it is too large to be one."""
         text = json.dumps(header, separators=(",", ":")).encode()
+        if max(len(text), len(payload)) > LARGEST:
+            raise InfrastructureError(
+                f"{max(len(text), len(payload)) >> 20} MiB at once: {LARGEST >> 20} travel at most"
+            )
         data = HEAD.pack(len(text), len(payload)) + text + payload
         with self._lock:
             try:

@@ -23,6 +23,8 @@ class Link:
         self.name, self.frames = name, frames
         self.lost = ""
         """Why it is gone; empty while it is there."""
+        self.given_up = 0
+        """How often what was at work there was given up."""
         self._numbers = itertools.count(1)
         self._open: dict[int, Future[Answered]] = {}
         self._lock = threading.Lock()
@@ -64,6 +66,7 @@ class Link:
 
     def give_up(self) -> None:
         """What is at work there is ended; whoever waits for it gets PlaceLost. The connection stays."""
+        self.given_up += 1
         if not self.lost:
             try:
                 self.tell({"op": "stop"})

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.pipeline.far.link import Link
+from kpatch_ci.pipeline.places import PlaceLost
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.parcels import Parcel, parcel_of
 
@@ -57,7 +58,7 @@ class Sender:
             there = self._blob(folder / names[sha], sha, offset, lambda n: progress(n, whole), there)
 
     def _blob(self, path: Path, sha: str, offset: int, progress: Callable[[int], None], there: int) -> int:
-        squeeze = True
+        squeeze, given_up = True, self._link.given_up
         with path.open("rb") as stream:
             stream.seek(offset)
             data = stream.read(CHUNK)
@@ -65,6 +66,8 @@ class Sender:
                 packed = zlib.compress(data, 1) if squeeze else data
                 squeeze = len(packed) < 0.9 * len(data)
                 header = {"op": "blob", "sha": sha, "offset": offset, "zlib": squeeze}
+                if self._link.given_up != given_up:
+                    raise PlaceLost("stopped")
                 self._link.tell(header, packed if squeeze else data)
                 offset += len(data)
                 there += len(data)

@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +26,8 @@ from kpatch_ci.pipeline.worker import Worker, code_version
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.cache import use_cache
 from kpatch_ci.store.parcels import Incoming
+
+FORGET_CODE = 30 * 86400.0
 
 
 class Streams:
@@ -53,6 +56,13 @@ def end() -> None:
     with contextlib.suppress(Exception):
         process.kill_all()
     os._exit(0)
+
+
+def forget_old_code(cache: Path, *, now: float, after: float = FORGET_CODE) -> None:
+    """Remove versions of our code that nobody has started for a month."""
+    for place in (cache / "code").glob("*"):
+        if now - place.stat().st_mtime > after:
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def hello(cache: Path, suite: str, tools: ToolRoot | None) -> dict[str, Any]:
@@ -89,6 +99,7 @@ def serve(cache: Path, suite: str, source: IO[bytes], sink: IO[bytes]) -> None:
     frames = Frames(Streams(source, sink))
     try:
         use_cache(cache)
+        forget_old_code(cache, now=time.time())
         tools = find_toolroot(cache, suite)
         frames.send(hello(cache, suite, tools))
         store = ArtifactStore(cache / "store")

@@ -83,10 +83,15 @@ class Server:
         except Exception as error:  # a bug of ours is told to whoever asked
             answer = {"error": {"what": f"{type(error).__name__}: {error}", "log": traceback.format_exc(), "bug": True}}
         if answer is not None and "id" in header:
-            try:
-                self._frames.send({**answer, "id": header["id"]})
-            except Cut:
-                self._frames.pipe.close()  # and with it serve() ends
+            self._send({**answer, "id": header["id"]})
+
+    def _send(self, answer: Header) -> None:
+        try:
+            self._frames.send(answer)
+        except InfrastructureError as error:
+            self._send({"id": answer["id"], "error": {"what": f"its answer has {error.what}"}})
+        except Cut:
+            self._frames.pipe.close()  # and with it serve() ends
 
     def _call(self, header: Header) -> Mapping[str, Any]:
         if self._worker is None:

@@ -154,6 +154,37 @@ def test_what_is_given_up_ends_and_the_connection_serves_the_next_call(tmp_path:
         assert isinstance(one.do(replicate_call()), ReplicateAnswer)
 
 
+def test_an_artifact_on_its_way_is_given_up_too_and_goes_on_later(tmp_path: Path) -> None:
+    store = here(tmp_path / "here")
+    with connected(tmp_path / "there") as ends:
+        seen: list[int] = []
+
+        def progress(there: int, _: int) -> None:
+            seen.append(there)
+            if len(seen) == 2:
+                ends.link.give_up()
+
+        with pytest.raises(PlaceLost, match="stopped"):
+            Sender(ends.link, store).send(("build", BUILD_KEY), progress)
+        assert len(seen) == 2
+        before = ends.link.frames.sent
+        Sender(ends.link, store).send(("build", BUILD_KEY))
+        assert ends.worker.store.get("build", BUILD_KEY) is not None
+        assert ends.link.frames.sent - before < 800_000
+
+
+def test_an_answer_that_is_too_large_is_an_error_and_no_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connected(tmp_path / "there") as ends:
+        one = carrier(ends, tmp_path / "here")
+        one.do(boot_call())
+        monkeypatch.setattr("kpatch_ci.pipeline.far.frames.LARGEST", 6_000)
+        monkeypatch.setattr(ends.worker.made_up, "text", "x" * 10_000)
+        with pytest.raises(PlaceLost, match="it cannot: far: its answer has 0 MiB at once"):
+            one.do(replicate_call())
+
+
 def test_a_blob_that_was_cut_goes_on_where_it_stopped(tmp_path: Path) -> None:
     store = here(tmp_path / "here")
     whole = _traffic(tmp_path / "other", store)

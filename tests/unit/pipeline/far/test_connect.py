@@ -22,6 +22,7 @@ from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.hosts import Host, Login
 from kpatch_ci.pipeline.far.bundle import bundle
 from kpatch_ci.pipeline.far.connect import faults, join, open_hosts
+from kpatch_ci.pipeline.far.serve import forget_old_code
 from kpatch_ci.pipeline.places import GUEST_KINDS
 from kpatch_ci.pipeline.worker import code_version
 from kpatch_ci.store.artifacts import ArtifactStore
@@ -50,7 +51,9 @@ class ProcessPipe:
         pass
 
     def said(self) -> str:
-        if self.child.poll() is None:
+        try:
+            self.child.wait(5)
+        except subprocess.TimeoutExpired:
             return ""
         assert self.child.stderr is not None
         return self.child.stderr.read().decode()
@@ -128,6 +131,14 @@ def test_code_that_was_changed_there_is_replaced(hosts: Hosts, tmp_path: Path) -
     assert again.hello["code"] == code_version()
     assert "# changed" not in changed.read_text()
     again.link.close()
+
+
+def test_code_that_nobody_started_for_a_month_is_forgotten(tmp_path: Path) -> None:
+    for name, age in (("old", 31), ("new", 29)):
+        (tmp_path / "code" / name).mkdir(parents=True)
+        os.utime(tmp_path / "code" / name, (1e9 - age * 86400,) * 2)
+    forget_old_code(tmp_path, now=1e9)
+    assert [path.name for path in (tmp_path / "code").iterdir()] == ["new"]
 
 
 def test_nothing_is_left_when_the_connection_ends(hosts: Hosts, tmp_path: Path) -> None:
