@@ -19,6 +19,9 @@ from kpatch_ci.model.errors import InfrastructureError
 MODULES = ("kpatch_ci", "attr", "attrs", "cattrs", "fdt", "git", "gitdb", "qemu.qmp", "smmap", "typing_extensions")
 """Packages and modules that importing the worker brings in, beside Python's own."""
 
+TESTS = ("test", "tests")
+"""Folders of a library that nothing imports."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
@@ -53,4 +56,5 @@ def _sources(module: str) -> dict[str, Path]:
     if spec.submodule_search_locations is None:
         return {f"{base}.py": origin}
     root = origin.parent
-    return {f"{base}/{path.relative_to(root).as_posix()}": path for path in sorted(root.rglob("*.py"))}
+    names = {path.relative_to(root): path for path in sorted(root.rglob("*.py"))}
+    return {f"{base}/{name.as_posix()}": path for name, path in names.items() if name.parts[0] not in TESTS}
