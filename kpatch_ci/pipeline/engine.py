@@ -4,6 +4,7 @@
 A stage is a node: a name, what it needs, and a function from its needs' values to its own. Nodes whose value is known
 (``lookup``) cost no slot and no thread. Among those that are ready the lowest (priority, position) goes first. A place that is
 lost gets no more, and what it was at goes elsewhere.
+A failure that a place reports is tried here before it is believed: a machine may be broken, and no kernel is blamed for that.
 An exception in a node ends the run: failures of a patch are values, so an exception is the machine's fault or ours.
 """
 
@@ -21,7 +22,7 @@ from graphlib import TopologicalSorter
 from typing import Any, Protocol
 
 from kpatch_ci import process
-from kpatch_ci.pipeline.places import HERE, Place, PlaceLost, does
+from kpatch_ci.pipeline.places import HERE, Doubted, Place, PlaceLost, does
 from kpatch_ci.pipeline.ready import Group, Ready, Sort
 from kpatch_ci.pipeline.slots import Slots
 
@@ -254,6 +255,11 @@ class Engine:
         if place and isinstance(error, PlaceLost):
             self._lose(place, str(error), ready)
             self._lost[node.name] += 1
+            self._queue(ready, *by_name[node.name])
+            return
+        if place and isinstance(error, Doubted):
+            self._observer.note(f"{node.name} failed on {place.name} ({error}): tried here before that is believed")
+            self._lost[node.name] = LIVES
             self._queue(ready, *by_name[node.name])
             return
         value = future.result()

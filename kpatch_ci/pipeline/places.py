@@ -33,6 +33,10 @@ def with_memory(boot: BootResult, machine: Machine) -> BootResult:
     return replace(boot, memory_digest=memory_digest(boot.snapshot, machine.memory_mib)) if boot.snapshot else boot
 
 
+class Doubted(Exception):
+    """A place says that a guest failed, and why. Before that is held against a kernel, this machine must have seen it too."""
+
+
 class Place(Protocol):
     """One place with room for ``slots`` stages of ``kinds`` at once. Its methods block, each in a thread of the engine's.
 

@@ -33,7 +33,7 @@ from kpatch_ci.model.workload import Case, Replicate, Seed, WorkloadPlan
 from kpatch_ci.pipeline.calls import CACHE
 from kpatch_ci.pipeline.engine import Node, Values
 from kpatch_ci.pipeline.inexact import mode_of
-from kpatch_ci.pipeline.places import Here, Place
+from kpatch_ci.pipeline.places import HERE, Doubted, Here, Place
 from kpatch_ci.pipeline.session import Session
 from kpatch_ci.series.apply import apply_series
 from kpatch_ci.store.artifacts import ArtifactStore
@@ -207,6 +207,7 @@ class Stages:
             if result is None:
                 return None
             if result.status is not Status.PASSED:
+                _doubt(place, result.reason)
                 require_space(self.session.cache)  # a full disk is no kernel's fault
             return self._known_here(replace(result, arm=kernel), machine)
 
@@ -325,6 +326,7 @@ class _One:
             if mode is Mode.DETERMINISTIC:
                 self._keep(boot, raw.text, result.seconds)
             return result
+        _doubt(place, raw.reason or result.reason)
         self.stages.note_failure(case_key)
         require_space(self.stages.session.cache)
         # The workload's own words say more than the guest's end, unless the kernel crashed under it, or in its boot.
@@ -362,6 +364,12 @@ def _differs(values: Values, built: str, others: Sequence[str]) -> bool:
     mine = _usable(values[built])
     builds = [_usable(values[name]) for name in others]
     return not others or any(mine and other and mine.kernel_digest != other.kernel_digest for other in builds)
+
+
+def _doubt(place: Place, reason: str) -> None:
+    """Raises Doubted where it was not this machine that saw a guest fail."""
+    if place.name != HERE:
+        raise Doubted(reason)
 
 
 def _usable(build: BuildResult | None) -> BuildResult | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from kpatch_ci import process
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.pipeline.engine import Engine, Node, Values
-from kpatch_ci.pipeline.places import GUEST_KINDS, HERE, Place, PlaceLost
+from kpatch_ci.pipeline.places import GUEST_KINDS, HERE, Doubted, Place, PlaceLost
 from kpatch_ci.pipeline.ready import Ready
 from kpatch_ci.pipeline.slots import Slots
 from tests.unit.pipeline.test_engine import Watcher
@@ -109,6 +109,29 @@ def test_what_a_lost_place_was_at_is_done_elsewhere_and_it_is_named_once() -> No
         "a is lost: the connection broke; its work goes to the other places"
     ]
     assert sum(kind == "finished" for kind, _ in log) == 30
+
+
+def test_a_failure_that_a_place_reports_is_tried_here_though_this_machine_is_spared() -> None:
+    tried: list[str] = []
+
+    def at(_: Values, place: Place) -> str:
+        tried.append(place.name)
+        raise Doubted("the guest panicked")
+
+    a = There("a")
+    nodes = [Node("x", "run", lambda _: HERE, elsewhere=at), node("y"), node("z", needs=("x",))]
+    values, log = run(nodes, [a], spare_here=True)
+    assert values == {"x": HERE, "y": "a", "z": "a"}, "the place goes on to be used"
+    assert tried == ["a"]
+    assert ("note", "x failed on a (the guest panicked): tried here before that is believed") in log
+
+
+def test_a_node_of_one_place_goes_there_alone_and_does_its_own_work_where_that_is_lost() -> None:
+    a, b = There("a", lives=2), There("b")
+    nodes = [replace(node(str(i)), only="a") for i in range(4)]
+    values, _ = run(nodes, [a, b], spare_here=True)
+    assert list(values.values()) == ["a", "a", HERE, HERE]
+    assert b.done == []
 
 
 def test_when_all_places_are_lost_this_machine_goes_on_though_it_was_to_be_spared() -> None:
