@@ -231,7 +231,10 @@ class SshHost:
     def fill(self) -> None:
         """Leave no byte free in its (small) work directory: it becomes as small as what is in it."""
         assert self.size, "only a small work directory is filled"
-        script = 'used=$(df -k --output=used "$0" | tail -n 1); mount -o "remount,size=${used}k" "$0"'
+        script = (
+            "for one in 1 2 3 4 5; do used=$(df -k --output=used \"$0\" | tail -n 1 | tr -d ' ');"
+            ' mount -o "remount,size=${used}k" "$0" && exit 0; done; exit 1'
+        )  # again where something was written just then
         self.inside("sh", "-c", script, str(self.work))
 
     def inside(self, *argv: str) -> str:
