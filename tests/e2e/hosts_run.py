@@ -21,7 +21,8 @@ from typing import Any
 import yaml
 
 from tests.e2e.conftest import PROJECT, Done
-from tests.e2e.sshd import Client, SshHost
+from tests.e2e.sshclient import Client
+from tests.e2e.sshd import SshHost
 
 PROFILES = """\
   short:

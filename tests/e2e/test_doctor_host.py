@@ -15,7 +15,8 @@ from kpatch_ci.pipeline.session import open_tools
 from kpatch_ci.store.cache import cache_root
 from tests.e2e.conftest import Done
 from tests.e2e.hosts_run import Command, project
-from tests.e2e.sshd import Client, SshHost, host, install
+from tests.e2e.sshclient import Client
+from tests.e2e.sshd import SshHost, host, install
 
 pytestmark = pytest.mark.e2e
 

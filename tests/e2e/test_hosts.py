@@ -15,7 +15,8 @@ import pytest
 from kpatch_ci.store.cache import cache_root
 from tests.e2e.conftest import Command as Cli
 from tests.e2e.hosts_run import RUN, Command, comparisons, project
-from tests.e2e.sshd import Client, SshHost, host, install
+from tests.e2e.sshclient import Client
+from tests.e2e.sshd import SshHost, host, install
 from tests.e2e.unmeasured import unmeasured_cache
 
 pytestmark = pytest.mark.e2e
@@ -104,8 +105,8 @@ def test_a_host_that_is_lost_in_the_middle_loses_nothing(
         if happens == "dies":
             victim.start()
         else:
+            victim.wait_quiet(seconds=60)  # though nobody could tell it
             victim.mend()
-            victim.wait_quiet(seconds=60)
     assert noticed - at < (5 if happens == "dies" else 25)
     assert comparisons(done.result) == comparisons(here["long"])
     lost = {one["name"]: one["lost"] for one in done.result["hosts"]}

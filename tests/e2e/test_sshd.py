@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.sshd import Client, SshHost, host, install
+from tests.e2e.sshclient import Client
+from tests.e2e.sshd import SshHost, host, install
 
 pytestmark = pytest.mark.e2e
 
