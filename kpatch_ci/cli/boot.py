@@ -17,7 +17,7 @@ from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.plan import Depth
 from kpatch_ci.pipeline.run import execute, load_all
 from kpatch_ci.pipeline.session import open_session
-from kpatch_ci.pipeline.stages import boot_name, build_name, image_name
+from kpatch_ci.pipeline.stagenames import boot_name, build_name, image_name
 
 
 @click.command(name="boot")

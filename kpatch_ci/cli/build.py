@@ -22,7 +22,7 @@ from kpatch_ci.pipeline.engine import Values
 from kpatch_ci.pipeline.plan import Depth
 from kpatch_ci.pipeline.run import execute, load_all
 from kpatch_ci.pipeline.session import open_session
-from kpatch_ci.pipeline.stages import apply_name, build_name
+from kpatch_ci.pipeline.stagenames import apply_name, build_name
 from kpatch_ci.report.checks import all_lines, check_json, each_json
 from kpatch_ci.report.parts import CheckDoc, EachDoc
 

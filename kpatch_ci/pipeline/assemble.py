@@ -26,7 +26,7 @@ from kpatch_ci.pipeline.again import lost_once, undecided
 from kpatch_ci.pipeline.each import checks_of, each_of, judged
 from kpatch_ci.pipeline.engine import Values
 from kpatch_ci.pipeline.plan import plans_for
-from kpatch_ci.pipeline.stages import OVER, apply_name, boot_name, build_name, run_name
+from kpatch_ci.pipeline.stagenames import OVER, apply_name, boot_name, build_name, run_name
 from kpatch_ci.series.safety import FLAG
 from kpatch_ci.stats.claims import judge_claims
 from kpatch_ci.stats.compare import compare_series

@@ -20,7 +20,7 @@ from kpatch_ci.model.series import Arm
 from kpatch_ci.model.status import Status
 from kpatch_ci.model.workload import Replicate, WorkloadPlan
 from kpatch_ci.pipeline.engine import Node, Values
-from kpatch_ci.pipeline.stages import OVER, run_name
+from kpatch_ci.pipeline.stagenames import OVER, run_name
 from kpatch_ci.store.atomic import write_text
 
 ENOUGH = 6

@@ -25,7 +25,8 @@ from kpatch_ci.model.workload import Metric, Replicate, Seed, WorkloadPlan
 from kpatch_ci.pipeline.engine import Observer
 from kpatch_ci.pipeline.session import Session
 from kpatch_ci.pipeline.slots import Slots
-from kpatch_ci.pipeline.stages import Stages, apply_name, boot_nodes, build_name
+from kpatch_ci.pipeline.stagenames import apply_name, build_name
+from kpatch_ci.pipeline.stages import Stages, boot_nodes
 from kpatch_ci.series.folder import load_series
 from kpatch_ci.stats.calibration import primary_effects
 from kpatch_ci.stats.pairs import Replicates

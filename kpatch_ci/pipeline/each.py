@@ -17,7 +17,8 @@ from kpatch_ci.model.result import worst
 from kpatch_ci.model.series import BASELINE, ApplyResult, Patch, Series
 from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.engine import Node, Values
-from kpatch_ci.pipeline.stages import Stages, apply_name, build_name
+from kpatch_ci.pipeline.stagenames import apply_name, build_name
+from kpatch_ci.pipeline.stages import Stages
 
 PRIORITY = 2
 """After every arm's own build, before the boots."""

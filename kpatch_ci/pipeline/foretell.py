@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from kpatch_ci.config.load import Config
 from kpatch_ci.pipeline.budget import Arms, Costs
 from kpatch_ci.pipeline.engine import Node
-from kpatch_ci.pipeline.stages import build_name
+from kpatch_ci.pipeline.stagenames import build_name
 
 COLD, PATCHED, BOOT = 335.0, 15.0, 2.0
 """Seconds of one CPU: a baseline's kernel from nothing, a patched one from its objects, a boot to the snapshot."""

@@ -20,7 +20,8 @@ from kpatch_ci.model.status import Status
 from kpatch_ci.model.workload import WorkloadPlan
 from kpatch_ci.pipeline.accelerators import HINT
 from kpatch_ci.pipeline.engine import Node, Values
-from kpatch_ci.pipeline.stages import PRIORITY, Stages, build_name, image_name
+from kpatch_ci.pipeline.stagenames import PRIORITY, build_name, image_name
+from kpatch_ci.pipeline.stages import Stages
 
 PROBE_TIMEOUT = 90.0
 PROBE_SILENCE = 30.0

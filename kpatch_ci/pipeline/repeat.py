@@ -39,15 +39,8 @@ from kpatch_ci.pipeline.repeat_hosts import (
 )
 from kpatch_ci.pipeline.session import Session
 from kpatch_ci.pipeline.slots import Slots
-from kpatch_ci.pipeline.stages import (
-    GIVE_UP_AFTER,
-    PRIORITY,
-    Stages,
-    boot_name,
-    build_name,
-    image_name,
-    run_name,
-)
+from kpatch_ci.pipeline.stagenames import GIVE_UP_AFTER, PRIORITY, boot_name, build_name, image_name, run_name
+from kpatch_ci.pipeline.stages import Stages
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.atomic import disk_errors
 from kpatch_ci.workloads.events import parse_events

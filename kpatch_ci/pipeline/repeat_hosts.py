@@ -16,7 +16,7 @@ from kpatch_ci.pipeline.determinism import Observation, differences
 from kpatch_ci.pipeline.engine import Node, Values
 from kpatch_ci.pipeline.places import Place
 from kpatch_ci.pipeline.session import Session
-from kpatch_ci.pipeline.stages import PRIORITY, boot_name, build_name, image_name
+from kpatch_ci.pipeline.stagenames import PRIORITY, boot_name, build_name, image_name
 
 LOST = "its host was lost"
 _SOURCE = "host "

@@ -16,10 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kpatch_ci.guest.events import find_event
 from kpatch_ci.guest.guests import Guests
 from kpatch_ci.guest.image import GuestImage, find_image, make_image
-from kpatch_ci.guest.secondlook import twice
 from kpatch_ci.kernel.build import Builder, BuildRequest
 from kpatch_ci.kernel.external import External, read_external
 from kpatch_ci.kernel.kconfig import Requested, read_fragments
@@ -28,54 +26,20 @@ from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.machine import Machine
 from kpatch_ci.model.series import BASELINE, ApplyResult, Arm, Series
-from kpatch_ci.model.status import Mode, Status
-from kpatch_ci.model.workload import Case, Replicate, Seed, WorkloadPlan
+from kpatch_ci.model.status import Status
+from kpatch_ci.model.workload import Case, Seed, WorkloadPlan
 from kpatch_ci.pipeline.calls import CACHE
 from kpatch_ci.pipeline.engine import Node, Values
-from kpatch_ci.pipeline.inexact import mode_of
-from kpatch_ci.pipeline.places import HERE, Doubted, Here, Place
+from kpatch_ci.pipeline.measuring import One, differs, doubt, usable
+from kpatch_ci.pipeline.places import Here, Place
 from kpatch_ci.pipeline.session import Session
+from kpatch_ci.pipeline.stagenames import BOOT_SPAN, PRIORITY, apply_name, boot_name, build_name, image_name, run_name
 from kpatch_ci.series.apply import apply_series
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.atomic import require_space
 from kpatch_ci.workloads.cases import in_real_time
-from kpatch_ci.workloads.events import parse_events
 from kpatch_ci.workloads.job import switch_off, workload_job
 from kpatch_ci.workloads.table import WORKLOADS
-
-REPLICATE = "replicate"
-PRIORITY = {"apply": 0, "image": 0, "build": 1, "boot": 3, "run": 4}
-BOOT_SPAN = 10
-"""Priorities that one boot seed takes up where a run goes boot by boot."""
-OVER = "the time budget was used up"
-"""Reason of what was not begun."""
-GIVE_UP_AFTER = 2
-"""Failures of one case in one arm after which its other seeds are not tried: a hang would cost its timeout each time."""
-
-
-def apply_name(series: str) -> str:
-    """Node that applies a series."""
-    return f"apply {series}"
-
-
-def build_name(arch: str, kernel: str) -> str:
-    """Node that builds a kernel: ``baseline`` or the name of an applied series (Arm.kernel)."""
-    return f"build {arch} {kernel}"
-
-
-def image_name(arch: str) -> str:
-    """Node that makes the guest image."""
-    return f"image {arch}"
-
-
-def boot_name(arch: str, kernel: str, boot_seed: int) -> str:
-    """Node that boots a kernel under a boot seed."""
-    return f"boot {arch} {kernel} seed {boot_seed}"
-
-
-def run_name(arch: str, arm: Arm, workload: str, case: str, seed: Seed) -> str:
-    """Node that measures one replicate."""
-    return f"run {arch} {arm.label} {workload} {case} seed {seed}"
 
 
 @dataclass
@@ -195,19 +159,19 @@ class Stages:
         others = tuple(build_name(machine.arch, other) for other in against)
 
         def look(values: Values) -> BootResult | None:
-            build = _usable(values[built]) if _differs(values, built, others) else None
+            build = usable(values[built]) if differs(values, built, others) else None
             found = self.guests.find_boot(build, values[image], machine, boot_seed) if build else None
             return replace(found, arm=kernel) if found else None
 
         def at(values: Values, place: Place) -> BootResult | None:
             if self.over:
                 return None
-            build = _usable(values[built]) if _differs(values, built, others) else None
+            build = usable(values[built]) if differs(values, built, others) else None
             result = place.boot(build, values[image], machine, boot_seed, self._logs) if build else None
             if result is None:
                 return None
             if result.status is not Status.PASSED:
-                _doubt(place, result.reason)
+                doubt(place, result.reason)
                 require_space(self.session.cache)  # a full disk is no kernel's fault
             return self._known_here(replace(result, arm=kernel), machine)
 
@@ -241,7 +205,7 @@ class Stages:
             case = in_real_time(WORKLOADS[plan.kind], case)
         names = (build_name(arch, arm.kernel), image_name(arch), boot_name(arch, arm.kernel, seed.boot))
         others = tuple(build_name(arch, other) for other in against)
-        one = _One(self, machine, arm, plan, case, seed, self.job(arm, plan, case, seed), others)
+        one = One(self, machine, arm, plan, case, seed, self.job(arm, plan, case, seed), others)
         name = run_name(arch, arm, plan.name, case.label, seed)
         priority = self._priority("run", seed.boot)
         needs = (*names, *others)
@@ -259,121 +223,10 @@ class Stages:
             self._failures[key] += 1
 
 
-@dataclass(frozen=True, slots=True)
-class _One:
-    """One replicate: found in the store by its key, or run and kept there if it passed."""
-
-    stages: Stages
-    machine: Machine
-    arm: Arm
-    plan: WorkloadPlan
-    case: Case
-    seed: Seed
-    job: str
-    others: tuple[str, ...] = ()
-    """Builds of the kernels that it is compared with."""
-
-    def _needs(self, values: Values) -> tuple[BuildResult, GuestImage, BootResult] | None:
-        build: BuildResult | None = values[build_name(self.machine.arch, self.arm.kernel)]
-        boot: BootResult | None = values[boot_name(self.machine.arch, self.arm.kernel, self.seed.boot)]
-        if build is None or boot is None or boot.status is not Status.PASSED:
-            return None
-        return build, values[image_name(self.machine.arch)], boot
-
-    def look(self, values: Values) -> Replicate | None:
-        """The replicate, when it was measured before: it is a pure function of what its key covers."""
-        if not _differs(values, build_name(self.machine.arch, self.arm.kernel), self.others):
-            return self._unmeasured(Status.SKIPPED, "no other kernel was built to compare it with")
-        needs = self._needs(values)
-        if needs is None:
-            return self._unmeasured(Status.SKIPPED, OVER if self._too_late(values) else "its guest was not booted")
-        if self._mode(needs[1]) is not Mode.DETERMINISTIC:
-            return None
-        kept = self.stages.session.store.get(REPLICATE, self.stages.guests.replicate_key(needs[2], self.job))
-        if kept is None:
-            return None
-        found = self._parse(str(kept.meta["text"]), Mode.DETERMINISTIC)
-        return replace(found, seconds=float(kept.meta["seconds"]), cached=True)
-
-    def _too_late(self, values: Values) -> bool:
-        """Whether there is a kernel, and time was up before it was booted."""
-        build = _usable(values[build_name(self.machine.arch, self.arm.kernel)])
-        return (
-            self.stages.over
-            and build is not None
-            and values[boot_name(self.machine.arch, self.arm.kernel, self.seed.boot)] is None
-        )
-
-    def work(self, values: Values) -> Replicate:
-        """On this machine."""
-        return self.at(values, self.stages.here)
-
-    def at(self, values: Values, place: Place) -> Replicate:
-        """Resume the snapshot at a place, run, read the result channel."""
-        needs = self._needs(values)
-        assert needs is not None, "look() answers for skipped ones"  # noqa: S101
-        if self.stages.over:
-            return self._unmeasured(Status.SKIPPED, OVER)
-        case_key = f"{self.machine.arch} {self.arm.label} {self.plan.name} {self.case.label}"
-        if self.stages.failed(case_key) >= GIVE_UP_AFTER:
-            return self._unmeasured(Status.SKIPPED, f"this case failed under {GIVE_UP_AFTER} other seeds")
-        build, image, boot = needs
-        name = f"{self.machine.arch}-{self.arm.label}-{self.plan.name}-{self.case.label}-{self.seed}".replace("/", "_")
-        raw = place.replicate(boot, build, image, self.machine, self.job, logs=self.stages.session.logs, name=name)
-        mode = self._mode(image)
-        result = replace(self._parse(raw.text, mode), seconds=round(raw.seconds, 3), first=raw.first)
-        if raw.status is Status.PASSED and result.status is Status.PASSED:
-            if mode is Mode.DETERMINISTIC:
-                self._keep(boot, raw.text, result.seconds)
-            return result
-        _doubt(place, raw.reason or result.reason)
-        self.stages.note_failure(case_key)
-        require_space(self.stages.session.cache)
-        # The workload's own words say more than the guest's end, unless the kernel crashed under it, or in its boot.
-        booting = self.machine.real_time and find_event(raw.text, "job") is None
-        guests_end = result.status is Status.PASSED or "crashed" in raw.reason or booting
-        if raw.status is not Status.PASSED and guests_end:
-            result = replace(result, status=raw.status, reason=raw.reason)
-        reason = twice(result.reason, raw.first)
-        return replace(result, samples={}, reason=reason, log_tail=raw.log_tail or result.log_tail)
-
-    def _keep(self, boot: BootResult, text: str, seconds: float) -> None:
-        key = self.stages.guests.replicate_key(boot, self.job)
-        self.stages.session.store.put(REPLICATE, key, lambda _: {"text": text, "seconds": seconds})
-
-    def _mode(self, image: GuestImage) -> Mode:
-        session = self.stages.session
-        return mode_of(session.store, session.tools, image, self.machine, self.plan.kind)
-
-    def _parse(self, text: str, mode: Mode) -> Replicate:
-        return parse_events(text, WORKLOADS[self.plan.kind], self.case, self.seed, mode, self.plan.name)
-
-    def _unmeasured(self, status: Status, reason: str) -> Replicate:
-        mode = Mode(self.machine.accel)
-        return Replicate(self.plan.name, self.case.label, self.seed, status, mode, reason=reason)
-
-
 def _bound(node: Node, machine: Machine, boot: str) -> Node:
     """A node that is cheaper where the boot was made; in real time it runs here alone: another machine has another clock."""
     node = replace(node, arch=machine.arch)
     return replace(node, elsewhere=None) if machine.real_time else replace(node, affinity=boot)
-
-
-def _differs(values: Values, built: str, others: Sequence[str]) -> bool:
-    """Whether one of ``others`` is another kernel than ``built``; also where there are none to compare it with."""
-    mine = _usable(values[built])
-    builds = [_usable(values[name]) for name in others]
-    return not others or any(mine and other and mine.kernel_digest != other.kernel_digest for other in builds)
-
-
-def _doubt(place: Place, reason: str) -> None:
-    """Raises Doubted where it was not this machine that saw a guest fail."""
-    if place.name != HERE:
-        raise Doubted(reason)
-
-
-def _usable(build: BuildResult | None) -> BuildResult | None:
-    return build if build is not None and build.status is Status.PASSED else None
 
 
 def boot_nodes(

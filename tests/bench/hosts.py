@@ -30,7 +30,8 @@ from kpatch_ci.pipeline.farplace import FarPlace
 from kpatch_ci.pipeline.places import Place
 from kpatch_ci.pipeline.session import Session, open_session
 from kpatch_ci.pipeline.slots import Slots
-from kpatch_ci.pipeline.stages import Stages, boot_name, build_name, image_name
+from kpatch_ci.pipeline.stagenames import boot_name, build_name, image_name
+from kpatch_ci.pipeline.stages import Stages
 from tests.fakes.progress import Silent
 
 SLOTS = 2

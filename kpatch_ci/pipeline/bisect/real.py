@@ -21,7 +21,8 @@ from kpatch_ci.pipeline.bisect.bench import Key, Question, Runs
 from kpatch_ci.pipeline.engine import Node, Observer, Values
 from kpatch_ci.pipeline.session import Session
 from kpatch_ci.pipeline.slots import Slots
-from kpatch_ci.pipeline.stages import PRIORITY, Stages, boot_name, build_name
+from kpatch_ci.pipeline.stagenames import PRIORITY, boot_name, build_name
+from kpatch_ci.pipeline.stages import Stages
 
 RUN_SEED = 1
 """One run a boot: each sample is a boot of its own, so samples are independent."""

@@ -12,7 +12,7 @@ from kpatch_ci.model.series import Series
 from kpatch_ci.model.status import Mode, Status
 from kpatch_ci.model.workload import Case, Replicate, Seed, WorkloadPlan
 from kpatch_ci.pipeline.assemble import assemble
-from kpatch_ci.pipeline.stages import apply_name, boot_name, build_name, run_name
+from kpatch_ci.pipeline.stagenames import apply_name, boot_name, build_name, run_name
 from kpatch_ci.stats.verdict import Thresholds
 from tests.fakes.results import applied, apply_failed, boot, build
 

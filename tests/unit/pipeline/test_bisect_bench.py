@@ -22,7 +22,7 @@ from kpatch_ci.pipeline.bisect.bench import Question
 from kpatch_ci.pipeline.bisect.real import RealBench
 from kpatch_ci.pipeline.engine import Node
 from kpatch_ci.pipeline.slots import Slots
-from kpatch_ci.pipeline.stages import boot_name, build_name, image_name, run_name
+from kpatch_ci.pipeline.stagenames import boot_name, build_name, image_name, run_name
 from tests.unit.pipeline.test_bisect import MACHINE, PLAN, QUESTION
 
 COMMIT = Commit("c" * 40, "t" * 40, (), "A", "a@b", "2023-11-14", "c1")

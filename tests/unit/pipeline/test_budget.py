@@ -22,7 +22,8 @@ from kpatch_ci.pipeline.assemble import _no_time
 from kpatch_ci.pipeline.budget import LAST, Costs, already_known, fit, missed
 from kpatch_ci.pipeline.engine import Node
 from kpatch_ci.pipeline.plan import plan
-from kpatch_ci.pipeline.stages import OVER, Stages, run_name
+from kpatch_ci.pipeline.stagenames import OVER, run_name
+from kpatch_ci.pipeline.stages import Stages
 from tests.fakes.results import boot, build
 
 MACHINE = Machine("m", "d", "x86_64", "q35", "qemu64", 256, (Cluster("p", (0, 1)),), 0)

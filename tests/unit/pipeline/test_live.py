@@ -24,7 +24,8 @@ from kpatch_ci.pipeline.engine import Engine, Node, Values
 from kpatch_ci.pipeline.inexact import mode_of
 from kpatch_ci.pipeline.plan import Depth, plan
 from kpatch_ci.pipeline.slots import Slots
-from kpatch_ci.pipeline.stages import Stages, boot_name, build_name, image_name
+from kpatch_ci.pipeline.stagenames import boot_name, build_name, image_name
+from kpatch_ci.pipeline.stages import Stages
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.workloads import make_case
 from tests.fakes.qemu import FakeToolRoot

@@ -18,7 +18,8 @@ from kpatch_ci.model.status import Status
 from kpatch_ci.model.workload import Case, Replicate, Seed, WorkloadPlan
 from kpatch_ci.pipeline.engine import Node
 from kpatch_ci.pipeline.plan import Depth, plan
-from kpatch_ci.pipeline.stages import Stages, build_name, image_name
+from kpatch_ci.pipeline.stagenames import build_name, image_name
+from kpatch_ci.pipeline.stages import Stages
 from tests.fakes.results import boot, build
 
 CASE = Case(
