@@ -12,7 +12,7 @@ from kpatch_ci.pipeline.run import _uses
 
 
 def session(*places: Any) -> Any:
-    return SimpleNamespace(places=places, counted={})
+    return SimpleNamespace(every_place=places, counted={})
 
 
 def engine(done: dict[str, int], lost: dict[str, str] | None = None) -> Any:
@@ -40,5 +40,5 @@ def test_a_host_that_was_lost_before_the_run_is_told_too() -> None:
 def test_the_second_run_of_a_session_counts_only_its_own_bytes() -> None:
     mine = session(place("a", 100, 10))
     _uses(mine, engine({}))
-    mine.places = (place("a", 130, 12),)
+    mine.every_place = (place("a", 130, 12),)
     assert _uses(mine, engine({}))[1] == HostUse("a", 0, 30, 2)
