@@ -36,7 +36,7 @@ from tests.e2e.standin import MEMORY_MIB, StandIn, fetch_disk, stand_in
 
 pytestmark = pytest.mark.e2e
 SUITE = "trixie"
-BOOT, SILENCE, BACK = 150, 45, 150
+BOOT, SILENCE, BACK = 150, 30, 150
 """Seconds. An idle machine of two cores boots a stand-in in 8."""
 FAULTS = {"panics": "6.1-panics-at-boot.patch", "hangs": "6.1-hangs-at-boot.patch", "mute": "6.1-no-network.patch"}
 CONSOLES = {"arm64": ["console=ttyAMA0", "earlycon"], "x86_64": ["console=ttyS0", "earlycon=uart8250,io,0x3f8"]}
@@ -239,9 +239,10 @@ def test_a_board_that_stays_away_ends_the_run_by_name_and_the_next_run_brings_it
     assert gone.code == 3
     assert f"board {lab.machine}" in gone.stderr
     assert "did not come back within 60 s, even after a power cycle" in gone.stderr
-    back = _run(kpatch_ci, lab, tmp_path / "again", "--series", "panics")
-    assert back.code == 1
-    assert "a patch under test broke the boot" in str(back.result)
+    assert not (tmp_path / "out/result.json").exists()
+    back = kpatch_ci("build", "-c", lab.project / "pipeline.yaml", "--series", "hangs", "--output", tmp_path / "again")
+    assert back.code == 0
+    assert f"board {lab.machine} was left with a kernel under test: bringing it back" in back.stderr
     assert TOKEN not in lab.own()
 
 
