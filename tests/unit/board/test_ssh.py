@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import fabric
@@ -186,7 +187,20 @@ def test_a_command_is_bounded_there_too_and_goes_through_sudo_where_one_is_not_r
     monkeypatch.setattr(ssh, "GRACE", 0)
     with pytest.raises(SilentError, match="no answer in time"):
         connected(monkeypatch, other, Login("board.example", user="ci")).run("true", timeout=0.2)
-    assert "exec sudo -n timeout 1 sh -c" in shlex.split(other.channel.command)[2]
+    assert 'exec $([ "$(id -u)" = 0 ] || echo sudo -n) timeout 1 sh -c' in shlex.split(other.channel.command)[2]
+
+
+@pytest.mark.parametrize(("uid", "said"), [("0", "as it is\n"), ("1000", "through sudo: as it is\n")])
+def test_sudo_is_used_only_by_who_is_not_root_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, uid: str, said: str
+) -> None:
+    """A kernel under test knows the user as root, and has no sudo."""
+    for name, text in (("id", f"echo {uid}"), ("sudo", 'shift; printf "through sudo: "; exec "$@"')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(ssh, "PATH", f"{tmp_path}:{ssh.PATH}")
+    shell = connected(monkeypatch, FakeConnection(), Login("board.example", user="ci"))
+    assert shell.run("echo as it is", timeout=5).output == said
 
 
 def test_a_connection_that_breaks_is_noticed_and_so_is_what_a_watch_says(monkeypatch: pytest.MonkeyPatch) -> None:
