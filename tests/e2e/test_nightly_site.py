@@ -82,6 +82,16 @@ def test_no_word_of_the_index_is_broken_where_there_is_room(page: Page, width: i
     assert page.value("document.documentElement.scrollWidth") == width
 
 
+def test_the_number_of_a_change_point_is_beside_its_line(page: Page) -> None:
+    page.open(f"/pages/site/{PAGES[1]}", width=1400)
+    gaps = page.value(
+        """[...document.querySelectorAll('svg.trend a')].filter((a) => a.querySelector('.number')).map((a) =>
+        a.querySelector('line').getBoundingClientRect().left - a.querySelector('.number').getBoundingClientRect().right)"""
+    )
+    assert len(gaps) > 1
+    assert all(2 <= gap <= 6 for gap in gaps), gaps
+
+
 def test_every_link_of_the_index_opens(page: Page) -> None:
     page.open(INDEX, width=1400)
     links = page.value("[...new Set([...document.querySelectorAll('main a')].map((a) => a.href.split('#')[0]))]")

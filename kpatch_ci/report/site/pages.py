@@ -94,9 +94,9 @@ def all_keys(site: Site) -> list[Key]:
 def _series(site: Site, item: str, series: str) -> str:
     runs = [run for run in site.runs if run.run.item == item and any(part.key.series == series for part in run.parts)]
     keys = sorted({p.key for run in runs for p in run.parts if p.key.series == series}, key=lambda key: key.arch)
-    own = [
-        e for e in site.events if e.item == item and e.series in (series, BASELINE) and e.arch in {k.arch for k in keys}
-    ]
+    arches = {key.arch for key in keys}
+    mine = (e for e in site.events if e.item == item and e.series in (series, BASELINE) and e.arch in arches)
+    own = distinct(mine)
     return _render(
         "series.html.j2", "../", site,
         item=item, series=series, keys=keys, runs=runs, latest=runs[-1],

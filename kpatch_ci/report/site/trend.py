@@ -32,6 +32,8 @@ _BOX = Markup('<svg x="{}%" width="{}%" height="{}" viewBox="0 0 1000 100" prese
 _PATH = Markup('<path class="{}" d="{}"/>')
 _LINE = Markup('<line class="{}" x1="{}%" x2="{}%" y1="{}" y2="{}"/>')
 _TEXT = Markup('<text class="{}" x="{}%" y="{}">{}</text>')
+_NUMBER = Markup('<text class="tick right number" x="{}%" dx="-4" y="9">{}</text>')
+"""Of a change point: beside its line, which would hide it."""
 _MARK = Markup('<a href="#{}" aria-label="{}">{}{}</a>')
 
 
@@ -114,7 +116,7 @@ def _below(points: Sequence[Point], events: Sequence[tuple[int, Event]], kernels
         if event.run in places:
             x = round(places[event.run], 2)
             mark = _LINE.format("event good" if event.better else "event bad", x, x, 0, PLOT)
-            label = _TEXT.format("tick", x, 9, number) if x not in marked else Markup("")
+            label = _NUMBER.format(x, number) if x not in marked else Markup("")
             parts.append(_MARK.format(f"e{number}", f"change {number}: {visible(event.words)}", mark, label))
             marked[x] = None
     return parts
