@@ -11,11 +11,14 @@ import pytest
 
 from kpatch_ci.guest.guests import RawRun
 from kpatch_ci.model.boot import BootResult
+from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.status import Status
-from kpatch_ci.pipeline import stages
+from kpatch_ci.pipeline import stages, worker
+from kpatch_ci.pipeline.calls import BootAnswer, BootCall, Limits
 from kpatch_ci.pipeline.engine import Node
 from kpatch_ci.pipeline.places import Doubted, Place
 from kpatch_ci.pipeline.plan import plan
+from kpatch_ci.store import atomic
 from tests.unit.cli.test_verify_determinism_verb import MACHINE, Bench, bench  # noqa: F401 (a fixture)
 
 
@@ -79,3 +82,30 @@ def test_this_machine_is_believed(bench: Bench, boot: BootResult) -> None:  # no
     node = nodes(bench)["run"]
     values = {"build x86_64 baseline": bench.build, "image x86_64": bench.image, "boot x86_64 baseline seed 1": boot}
     assert node.work(values).reason == "run /usr/bin/dd: exit status 1"
+
+
+@pytest.fixture
+def full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No disk has room enough."""
+    monkeypatch.setattr(atomic, "SPARE", 1 << 62)
+
+
+def test_a_guest_on_a_full_disk_is_nobodys_failure(bench: Bench, full: None) -> None:  # noqa: F811
+    bench.boot = "panic"
+    values = {"build x86_64 baseline": bench.build, "image x86_64": bench.image}
+    with pytest.raises(InfrastructureError, match="no space left"):
+        nodes(bench)["boot"].work(values)
+
+
+def test_nor_is_one_of_a_worker(bench: Bench, full: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.setattr(worker, "placed", lambda call, _: call)
+    monkeypatch.setattr(worker.Worker, "missing", lambda *_: [])
+    bench.boot = "panic"
+    does = worker.Worker(bench.folder, bench.session().tools)
+    call = BootCall(bench.build, bench.image, MACHINE, 1, Limits(60.0, 60.0, 60.0))
+    with pytest.raises(InfrastructureError, match="no space left"):
+        does.do(call)
+    monkeypatch.setattr(atomic, "SPARE", 0)
+    answer = does.do(call)
+    assert isinstance(answer, BootAnswer)
+    assert answer.boot.status is Status.FAILED
