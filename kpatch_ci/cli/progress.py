@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ from kpatch_ci.report.clean import one_line
 
 HEARTBEAT = 30.0
 """Seconds between plain lines while nothing ends."""
+SHOWN = 6
+"""Stages at work that a bar may name: a line has room for no more, and a cluster has a thousand."""
 ENOUGH = 10
 """Stages of a kind that must have ended before its pace says anything."""
 KINDS = ("apply", "image", "build", "each", "check", "boot", "run")
@@ -169,7 +172,8 @@ class LiveProgress(PlainProgress):
         """The bars move by themselves."""
 
     def _show(self, kind: str) -> None:
-        now = ", ".join(n.split(" ", 1)[1] for n in sorted(self._running) if n.startswith(f"{kind} "))
+        of_kind = (name for name in self._running if name.startswith(f"{kind} "))
+        now = ", ".join(n.split(" ", 1)[1] for n in heapq.nsmallest(SHOWN, of_kind))
         left = self.remaining()
         text = (f"~{left / 60:.0f} min left  " if left > 60 and kind == "run" else "") + now
         self._bars.update(self._tasks[kind], now=text[:70])

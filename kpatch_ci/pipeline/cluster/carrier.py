@@ -7,7 +7,7 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -18,7 +18,6 @@ from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.pipeline.calls import ANSWERS, Answer, BootCall, Call, ReplicateCall, decode, encode, refs
-from kpatch_ci.pipeline.cluster.there import do_call
 from kpatch_ci.pipeline.places import PlaceLost
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.depot import Depot
@@ -31,6 +30,17 @@ QEMU_BYTES = 256 << 20
 """What QEMU takes beside its guest's memory."""
 SLOT, MEMORY = "slot", "memory"
 """Labels (dask's resources) that mean something here, beside architectures: guests at once, and bytes."""
+
+
+def done_there() -> Callable[[str], str]:
+    """``there.do_call`` in a wrapping that the scheduler can unpack without having kpatch-ci: dask sends an inner function by value."""
+
+    def do_call(text: str) -> str:
+        from kpatch_ci.pipeline.cluster import there  # noqa: PLC0415 (in the worker)
+
+        return there.do_call(text)
+
+    return do_call
 
 
 class Hub(Protocol):
@@ -157,7 +167,7 @@ class Carrier:
         future = None
         try:
             future = self._hub.submit(
-                do_call,
+                done_there(),
                 text,
                 key=f"kpatch-ci-{key[:16]}-{uuid.uuid4().hex}",
                 workers=[self._address],
@@ -194,12 +204,17 @@ class Carrier:
             text = future.result(timeout=GRACE)
             found: dict[str, Any] = json.loads(text)
         except Exception as error:  # dask's own, or what the worker's Python made of it: the worker is no good
-            raise PlaceLost(self._gone or f"{type(error).__name__}: {' '.join(str(error).split())[:300]}") from error
+            raise PlaceLost(self._gone or _in_words(error)) from error
         if found["key"] != key:
             raise PlaceLost("it answered another call than the one that it was given")
         with self._lock:
             self.answered += len(text)
         return found
+
+
+def _in_words(error: Exception) -> str:
+    said = " ".join(str(error).split())
+    return "the scheduler is gone" if "scheduler-connection-lost" in said else f"{type(error).__name__}: {said[:300]}"
 
 
 def _patience(call: Call) -> float:

@@ -39,7 +39,7 @@ def connect(settings: EngineSettings) -> Connection:
         distributed: Any = importlib.import_module("distributed")  # an extra, and slow to import
     except ImportError as error:
         raise InfrastructureError(f"engine {settings.shown}: {error}", hint=EXTRA) from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is said by us
+    _hush()
     cluster = None if settings.address else _start(settings)
     try:
         with warnings.catch_warnings():
@@ -52,6 +52,13 @@ def connect(settings: EngineSettings) -> Connection:
         hint = "is `dask scheduler` running there, and its port open to this machine?"
         raise InfrastructureError(f"no dask scheduler answers at {settings.shown}: {why}", hint=hint) from error
     return Connection(client, cluster, settings.shown)
+
+
+def _hush() -> None:
+    """What matters of dask's own messages is said by us. Its loggers have levels of their own."""
+    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "distributed"]
+    for name in ("distributed", *names):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _start(settings: EngineSettings) -> Any:
