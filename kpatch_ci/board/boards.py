@@ -80,7 +80,7 @@ class Boards:
 
     def prepare(self, machine: Machine) -> str:
         """Meet a board, and bring it back where a killed run left it; what it is, in words. Raises InfrastructureError."""
-        with locked(self._folder / machine.name):
+        with locked(self._folder / board_of(machine).login.place):
             shell, known = self._keeper(machine).own()
             shell.close()
         return (
@@ -154,7 +154,10 @@ class Boards:
         """A kernel that was started, checked; when this is left the board's own system is back."""
         keeper, token = self._keeper(machine), f"{TOKEN}{secrets.token_hex(8)}"
         self._work.mkdir(parents=True, exist_ok=True)
-        with locked(self._folder / machine.name), tempfile.TemporaryDirectory(prefix="board-", dir=self._work) as work:
+        with (
+            locked(self._folder / board_of(machine).login.place),
+            tempfile.TemporaryDirectory(prefix="board-", dir=self._work) as work,
+        ):
             shell, known = keeper.own()
             with contextlib.closing(shell):
                 line = f"{command_line(machine, subject.boot_seed)} {token}"

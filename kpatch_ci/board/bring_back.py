@@ -33,7 +33,7 @@ class Keeper:
 
     @property
     def _mark(self) -> Path:
-        return self.folder / f"{self.machine.name}.left"
+        return self.folder / f"{board_of(self.machine).login.place}.left"
 
     def own(self) -> tuple[Shell, Known]:
         """Logged in to the board's own system. Raises InfrastructureError that names the board."""

@@ -20,6 +20,11 @@ class Login:
     jump: str | None = None
     """[USER@]HOST[:PORT] to go through."""
 
+    @property
+    def place(self) -> str:
+        """What tells boards apart, whatever a machine file calls them: a file's name."""
+        return f"{self.address}-{self.port}"
+
     def __str__(self) -> str:
         return f"{self.user}@{self.address}:{self.port}"
 

@@ -39,7 +39,7 @@ def keeper(board: FakeBoard, folder: Path, of: Machine | None = None) -> Keeper:
 
 
 def mark(folder: Path) -> Path:
-    return folder / "lab.left"
+    return folder / "board.example-22.left"
 
 
 def test_a_kernel_under_test_is_asked_to_reboot_and_the_power_switch_is_let_alone(
