@@ -41,7 +41,7 @@ def command(shell: bool, output: Path | None, as_json: bool, **options: Any) -> 
     config = chosen(options)
     series = load_all(config) if options["series"] else ()
     _, directory = output_directory(output)
-    session = open_session(config, jobs=options["jobs"], logs=directory / "logs", say=say)
+    session = open_session(config, jobs=options["jobs"], logs=directory / "logs", say=say, hosts=False)
     with progress(stderr_console()) as observer:
         values = execute(session, series, observer, Depth(replicates=False), baseline=not series).values
     arms = list(dict.fromkeys(one.patched_kernel for one in series)) or [BASELINE]

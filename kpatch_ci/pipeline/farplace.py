@@ -49,6 +49,9 @@ class Carrier(Protocol):
     def stop(self) -> None:
         """See Place.stop."""
 
+    def close(self) -> None:
+        """See Place.close."""
+
 
 @dataclass(frozen=True, slots=True)
 class FarPlace:
@@ -69,6 +72,10 @@ class FarPlace:
     def moved(self) -> tuple[int, int]:
         """As its carrier counts."""
         return self.carrier.moved
+
+    def close(self) -> None:
+        """Leave it."""
+        self.carrier.close()
 
     def stop(self) -> None:
         """Give up what is at work there."""

@@ -66,6 +66,9 @@ class Place(Protocol):
     def stop(self) -> None:
         """End what is at work there: its methods raise PlaceLost soon. It may be asked again afterwards."""
 
+    def close(self) -> None:
+        """Leave it for good: what is at work there ends, and it is lost."""
+
     def build(self, request: BuildRequest, logs: Path) -> BuildResult:
         """See Builder.build. A build that passed is in this machine's store afterwards."""
 
@@ -114,6 +117,9 @@ class Here:
 
     def stop(self) -> None:
         """``process.kill_all`` does it."""
+
+    def close(self) -> None:
+        """Nobody leaves this machine."""
 
     def build(self, request: BuildRequest, logs: Path) -> BuildResult:
         """Build."""

@@ -63,6 +63,15 @@ class Session:
         """Other machines, and the cluster's workers; those of them that are lost too."""
         return (*self.places, *(self.cluster.ever if self.cluster else ()))
 
+    def with_hosts(self, say: Say) -> Session:
+        """The same with its hosts, where it was opened without. Raises InfrastructureError."""
+        return replace(self, places=_open_hosts(self.config, self.tools, self.store, say))
+
+    def close(self) -> None:
+        """Leave the hosts: what still runs there ends."""
+        for place in self.places:
+            place.close()
+
     def builder(self, jobserver: Path | None = None) -> Builder:
         """Builds with this session's tools."""
         timeout = float(self.config.timeouts.build)
@@ -115,14 +124,17 @@ def open_tools(suite: str, archives: Archives | None, say: Say) -> tuple[Path, T
     return cache, tools, archives
 
 
-def open_session(config: Config, *, jobs: int, logs: Path, say: Say) -> Session:
-    """Everything that a run needs before its first stage. Raises UserError or InfrastructureError."""
+def open_session(config: Config, *, jobs: int, logs: Path, say: Say, hosts: bool = True) -> Session:
+    """Everything that a run needs before its first stage; without ``hosts`` this machine is alone.
+
+    Raises UserError or InfrastructureError.
+    """
     chosen = Archives(config.archives[0], config.archives[1]) if config.archives else None
     cache, tools, archives = open_tools(config.tools, chosen, say)
     prepare_boards(config.machines, board_kit(config, cache, tools, archives), say)
     prove_accelerators(config.machines, tools, say)
     store = ArtifactStore(cache / "store")
-    places = _open_hosts(config, tools, store, say)
+    places = _open_hosts(config, tools, store, say) if hosts else ()
     trees = TreeCache(cache, tools, archives)
     if trees.will_fetch(config.tree):
         say(f"fetching {config.tree} and importing it into git (about a minute, once)")
@@ -144,14 +156,20 @@ def _open_hosts(config: Config, tools: ToolRoot, store: ArtifactStore, say: Say)
 
 @contextmanager
 def on_cluster(session: Session, say: Say) -> Iterator[Session]:
-    """The session with the cluster that the configuration names, if any. Raises InfrastructureError where it cannot be used."""
+    """The session with the cluster that the configuration names, if any; it is left at the end, and so are the hosts.
+
+    Raises InfrastructureError where it cannot be used.
+    """
     engine, given = session.config.engine, session.config.timeouts
-    if engine is None:
-        yield session
-        return
-    limits = Limits(float(given.boot), float(given.replicate), float(given.silence))
-    cluster = open_cluster(engine, session.store, session.tools, limits, say)
     try:
-        yield replace(session, cluster=cluster)
+        if engine is None:
+            yield session
+            return
+        limits = Limits(float(given.boot), float(given.replicate), float(given.silence))
+        cluster = open_cluster(engine, session.store, session.tools, limits, say)
+        try:
+            yield replace(session, cluster=cluster)
+        finally:
+            cluster.close()
     finally:
-        cluster.close()
+        session.close()

@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 
 from kpatch_ci.config.load import Config, Selection, load_config
 from kpatch_ci.guest.guests import RawRun
@@ -35,7 +36,7 @@ from kpatch_ci.pipeline.stages import Stages
 from tests.fakes.progress import Silent
 
 SLOTS = 2
-BLOCKS = 4
+BLOCKS = 10
 NOTHINGS = 1000
 
 
@@ -83,6 +84,9 @@ class Nothing:
         header = {"op": "call", "kind": "replicate", "call": encode(call)}
         assert "lacking" in self.carrier.link.ask(header, timeout=60)[0]
         return ReplicateAnswer(RawRun(Status.PASSED, "", 0.0), "")
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     def stop(self) -> None:
         """Nothing runs."""
@@ -136,16 +140,19 @@ def main(arguments: Sequence[str]) -> None:
         assert place.slots == SLOTS
         bench.block(SLOTS, there=False)
         bench.block(SLOTS, there=True)
-        each, seconds, moved = count // BLOCKS, {False: 0.0, True: 0.0}, place.moved
+        each, moved = count // BLOCKS, place.moved
+        seconds: dict[bool, list[float]] = {False: [], True: []}
         for number in range(BLOCKS):
             said = {}
             for there in (False, True) if number % 2 == 0 else (True, False):
                 taken, said[there] = bench.block(each, there=there)
-                seconds[there] += taken
+                seconds[there].append(taken)
             assert said[False] == said[True], "they are not alike"
         sent, received = (now - then for now, then in zip(place.moved, moved, strict=True))
-        ratio, name = seconds[True] / seconds[False], f"{each * BLOCKS} replicates of {workload}"
-        print(f"{name}: here {seconds[False]:.1f} s, there {seconds[True]:.1f} s, ratio {ratio:.3f}")
+        here, far = sum(seconds[False]), sum(seconds[True])
+        pairs = [b / a for a, b in zip(seconds[False], seconds[True], strict=True)]
+        print(f"{each * BLOCKS} replicates of {workload}: here {here:.1f} s, there {far:.1f} s, ratio {far / here:.3f}")
+        print(f"by block: median {median(pairs):.3f}, {', '.join(f'{one:.2f}' for one in pairs)}")
         print(f"{sent / 1e3:.0f} kB sent, {received / 1e3:.0f} kB received, every text alike")
         print(
             f"handing over: {handing_over(bench, place):.2f} ms a replicate ({NOTHINGS} that do nothing, {SLOTS} at once)"

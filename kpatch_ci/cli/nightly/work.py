@@ -50,7 +50,7 @@ class PipelineWork:
         series = load_all(config)
         self._tips.refresh(config)
         directory = self._settings.results / night.name / item.name
-        session = open_session(config, jobs=self._jobs, logs=directory / "logs", say=say)
+        session = open_session(config, jobs=self._jobs, logs=directory / "logs", say=say, hosts=False)
         inputs = inputs_digest(session, series)
         tip = f"{session.tree.label}: linux {session.tree.release}, {session.tree.commit[:12]}"
         repeats = not any(machine.real_time for machine in config.machines)
@@ -63,7 +63,7 @@ class PipelineWork:
     ) -> Measured:
         run_id = new_run_id(datetime.datetime.now(datetime.UTC))
         again = f"./kpatch-ci nightly --item {item.name} --force"
-        with on_cluster(session, say) as far, progress(self._console) as observer:
+        with on_cluster(session.with_hosts(say), say) as far, progress(self._console) as observer:
             result = run(far, series, observer, run_id=run_id, command=again, began=time.monotonic())
         night, inputs = named
         mark = {"item": item.name, "night": night, "inputs": inputs}

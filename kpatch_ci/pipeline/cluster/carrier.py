@@ -121,6 +121,10 @@ class Carrier:
             for one in self._waiting:
                 one.set()
 
+    def close(self) -> None:
+        """See Place.close."""
+        self.lose("this run is over")
+
     def lose(self, why: str) -> None:
         """The worker is gone: whoever waits for it is told so."""
         with self._lock:

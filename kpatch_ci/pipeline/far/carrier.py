@@ -57,6 +57,10 @@ class LinkCarrier:
         """See Place.moved."""
         return self.link.frames.sent, self.link.frames.received
 
+    def close(self) -> None:
+        """See Place.close."""
+        self.link.close()
+
     def stop(self) -> None:
         """See Place.stop."""
         self.link.give_up()

@@ -41,6 +41,9 @@ class There:
     most: int = 0
     lock: Any = field(default_factory=threading.Lock)
 
+    def close(self) -> None:
+        self.lost = "closed"
+
     def stop(self) -> None:
         self.stopped = True
 

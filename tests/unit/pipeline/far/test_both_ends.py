@@ -19,8 +19,9 @@ from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.pipeline.calls import BootAnswer, ReplicateAnswer, encode
 from kpatch_ci.pipeline.far.carrier import LinkCarrier
 from kpatch_ci.pipeline.far.sending import CHUNK, Sender
-from kpatch_ci.pipeline.places import PlaceLost
-from tests.fakes.far import BUILD_KEY, KERNEL, Ends, boot_call, connected, here, replicate_call
+from kpatch_ci.pipeline.farplace import FarPlace
+from kpatch_ci.pipeline.places import GUEST_KINDS, PlaceLost
+from tests.fakes.far import BUILD_KEY, KERNEL, LIMITS, Ends, boot_call, connected, here, replicate_call
 
 
 def carrier(ends: Ends, root: Path) -> LinkCarrier:
@@ -84,6 +85,16 @@ def test_a_connection_that_breaks_in_a_call_is_a_lost_place_and_stays_one(tmp_pa
 def test_a_server_whose_connection_ends_is_gone(tmp_path: Path) -> None:
     with connected(tmp_path / "there") as ends:
         ends.ours.close()
+        ends.serving.join(5)
+        assert not ends.serving.is_alive()
+
+
+def test_a_place_that_is_left_is_lost_and_its_server_is_gone(tmp_path: Path) -> None:
+    with connected(tmp_path / "there") as ends:
+        place = FarPlace("far", 1, GUEST_KINDS, carrier(ends, tmp_path / "here"), LIMITS)
+        assert place.lost == ""
+        place.close()
+        assert place.lost == "closed"
         ends.serving.join(5)
         assert not ends.serving.is_alive()
 
