@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Frames over a pair of byte streams: a JSON header and, where there is one, a payload. Both ends show signs of life.
 
-A frame is two lengths (32 bits each, big endian), the header, the payload. Whoever starts the other end looks for MARK first:
-a login shell may print anything before.
+A frame is two lengths (32 bits each, big endian), the header (packed where it is long), the payload.
+Whoever starts the other end looks for MARK first: a login shell may print anything before.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import struct
 import threading
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -21,6 +22,10 @@ MARK = b"\nkpatch-ci frames 1\n"
 HEAD = struct.Struct(">II")
 LARGEST = 64 * 1024 * 1024
 """Bytes of a header or a payload; more is no frame of ours."""
+PACKED = 1 << 31
+"""In a header's length: it is packed (zlib)."""
+WORTH_PACKING = 1024
+"""Bytes: a call has ten times that, half of it names of keys."""
 BEAT = 2.0
 """Seconds between two signs of life."""
 DEAD = 15.0
@@ -63,7 +68,11 @@ class Frames:
             raise InfrastructureError(
                 f"{max(len(text), len(payload)) >> 20} MiB at once: {LARGEST >> 20} travel at most"
             )
-        data = HEAD.pack(len(text), len(payload)) + text + payload
+        size = len(text)
+        if size > WORTH_PACKING:
+            text = zlib.compress(text, 1)
+            size = len(text) | PACKED
+        data = HEAD.pack(size, len(payload)) + text + payload
         with self._lock:
             try:
                 self.pipe.write(data)
@@ -76,13 +85,14 @@ class Frames:
         head = self._exactly(HEAD.size, may_end=True)
         if not head:
             return None
-        sizes = HEAD.unpack(head)
+        first, following = HEAD.unpack(head)
+        sizes = (first & ~PACKED, following)
         if max(sizes) > LARGEST:
             raise Cut(f"a frame of {max(sizes)} bytes: that is none of ours")
         text, payload = (self._exactly(size) for size in sizes)
         try:
-            header = json.loads(text)
-        except ValueError as error:
+            header = json.loads(zlib.decompress(text) if first & PACKED else text)
+        except (ValueError, zlib.error) as error:
             raise Cut("a frame that is no JSON") from error
         if not isinstance(header, dict):
             raise Cut("a frame that is no JSON object")

@@ -20,13 +20,18 @@ from kpatch_ci.model.workload import Replicate, Seed, WorkloadPlan
 from kpatch_ci.pipeline.bisect import real
 from kpatch_ci.pipeline.bisect.bench import Question
 from kpatch_ci.pipeline.bisect.real import RealBench
-from kpatch_ci.pipeline.engine import Node
+from kpatch_ci.pipeline.engine import Engine, Node, Observer
 from kpatch_ci.pipeline.slots import Slots
 from kpatch_ci.pipeline.stagenames import boot_name, build_name, image_name, run_name
 from tests.unit.pipeline.test_bisect import MACHINE, PLAN, QUESTION
 
 COMMIT = Commit("c" * 40, "t" * 40, (), "A", "a@b", "2023-11-14", "c1")
 HANGS = "the guest was not done after 180 s"
+
+
+def engine(_: Any, slots: Slots, observer: Observer) -> Engine:
+    """A session's, which has no other machines."""
+    return Engine(slots, observer)
 
 
 class Silent:
@@ -93,7 +98,7 @@ Make = Callable[..., tuple[RealBench, list[str]]]
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Make]:
     asked: list[str] = []
-    session = cast(Any, type("S", (), {"logs": tmp_path, "guests": lambda _: None})())
+    session = cast(Any, type("S", (), {"logs": tmp_path, "guests": lambda _: None, "engine": engine})())
     with Slots(2) as slots:
 
         def bench(

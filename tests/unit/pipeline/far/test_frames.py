@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kpatch_ci.pipeline.far.frames import HEAD, LARGEST, MARK, Cut, Frames, Heart
+from kpatch_ci.pipeline.far.frames import HEAD, LARGEST, MARK, PACKED, Cut, Frames, Heart
 from tests.fakes.far import SocketPipe
 
 Pair = tuple[Frames, SocketPipe]
@@ -31,6 +31,21 @@ def test_a_frame_arrives_as_it_was_sent_and_both_ends_count_the_same_bytes(pair:
     assert theirs.received == ours.sent > 256
     pipe.close()
     assert ours.receive() is None
+
+
+def test_a_long_header_travels_packed(pair: Pair) -> None:
+    ours, pipe = pair
+    header = {"op": "call", "facts": ["the same words again"] * 500}
+    ours.send(header)
+    assert ours.sent < 1000
+    assert Frames(pipe).receive() == (header, b"")
+
+
+def test_a_packed_header_that_is_damaged_is_no_frame(pair: Pair) -> None:
+    ours, pipe = pair
+    pipe.write(HEAD.pack(4 | PACKED, 0) + b"\0\1\2\3")
+    with pytest.raises(Cut, match="no JSON"):
+        ours.receive()
 
 
 def test_a_stream_that_ends_within_a_frame_is_cut_and_not_an_end(pair: Pair) -> None:
