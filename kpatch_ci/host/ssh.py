@@ -76,6 +76,9 @@ def open_connection(made: Any, name: str) -> None:
     """Log in. Raises InfrastructureError that says what is in the way, and what to do."""
     import paramiko  # noqa: PLC0415
 
+    key = getattr(made, "connect_kwargs", {}).get("key_filename")
+    if key is not None and not Path(key).is_file():  # else paramiko tries others, and says that those are not let in
+        raise InfrastructureError(f"{name}: no key file {key}", hint="a private key's file, or none: your agent's keys")
     ssh = ssh_command(made)
     hint = f"`{ssh} true` must work without a question: a key in your agent, the host in known_hosts"
     try:

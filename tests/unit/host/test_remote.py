@@ -150,6 +150,12 @@ def test_a_host_key_that_is_not_the_right_one_and_a_locked_key_have_their_own_wo
         examine(FakeConnection({}, fails=error))
 
 
+def test_a_key_file_that_is_not_there_is_said_so_before_other_keys_are_tried(tmp_path: Path) -> None:
+    made = ssh.connection(Login("runner.example", key=tmp_path / "none"))
+    with pytest.raises(InfrastructureError, match=f"rack: no key file {tmp_path}/none"):
+        ssh.open_connection(made, "rack")
+
+
 def test_each_hop_checks_host_keys() -> None:
     made = ssh.connection(Login("inner.example", jump="me@jump.example:2022"))
     assert (made.gateway.user, made.gateway.host, made.gateway.port) == ("me", "jump.example", 2022)
