@@ -11,7 +11,7 @@ from typing import Any
 
 from kpatch_ci.host import finding as judge
 from kpatch_ci.host.finding import Finding
-from kpatch_ci.host.ssh import connection, open_connection, parse_target
+from kpatch_ci.host.ssh import connection, open_connection, parse_target, require_key
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.hosts import Host, Login
 
@@ -75,6 +75,7 @@ def examine(target: str, *, connect: Connect = connection) -> list[Finding]:
 @contextmanager
 def opened(login: Login, name: str, *, connect: Connect = connection) -> Iterator[Any]:
     """A connection to a machine that is called ``name``. Raises InfrastructureError."""
+    require_key(login, name)
     with connect(login) as made:
         open_connection(made, name)
         yield made

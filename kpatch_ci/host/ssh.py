@@ -72,13 +72,19 @@ def _check_keys(made: Any) -> None:
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
 
 
+def require_key(login: Login, name: str) -> None:
+    """Raises InfrastructureError where the key's file is not there: paramiko would try others, and say that those are not let in."""
+    if login.key is not None and not login.key.expanduser().is_file():
+        raise InfrastructureError(
+            f"{name}: no key file {login.key}",
+            hint="`key:` is a private key's file; without it your agent's keys are tried",
+        )
+
+
 def open_connection(made: Any, name: str) -> None:
     """Log in. Raises InfrastructureError that says what is in the way, and what to do."""
     import paramiko  # noqa: PLC0415
 
-    key = getattr(made, "connect_kwargs", {}).get("key_filename")
-    if key is not None and not Path(key).is_file():  # else paramiko tries others, and says that those are not let in
-        raise InfrastructureError(f"{name}: no key file {key}", hint="a private key's file, or none: your agent's keys")
     ssh = ssh_command(made)
     hint = f"`{ssh} true` must work without a question: a key in your agent, the host in known_hosts"
     try:

@@ -52,6 +52,7 @@ Start = Callable[[Host, str], StartedPipe]
 
 def over_ssh(host: Host, command: str) -> StartedPipe:
     """Start a command over SSH."""
+    ssh.require_key(host.login, host.name)
     made = ssh.connection(host.login)
     ssh.open_connection(made, host.name)
     return ssh.ChannelPipe(made, command, HANDSHAKE)

@@ -151,9 +151,12 @@ def test_a_host_key_that_is_not_the_right_one_and_a_locked_key_have_their_own_wo
 
 
 def test_a_key_file_that_is_not_there_is_said_so_before_other_keys_are_tried(tmp_path: Path) -> None:
-    made = ssh.connection(Login("runner.example", key=tmp_path / "none"))
-    with pytest.raises(InfrastructureError, match=f"rack: no key file {tmp_path}/none"):
-        ssh.open_connection(made, "rack")
+    login = Login("runner.example", key=tmp_path / "none")
+    with (
+        pytest.raises(InfrastructureError, match=f"rack: no key file {tmp_path}/none"),
+        remote.opened(login, "rack", connect=lambda _: pytest.fail("connected")),
+    ):
+        pass
 
 
 def test_each_hop_checks_host_keys() -> None:
