@@ -11,9 +11,8 @@ import click
 
 from kpatch_ci.cli.options import pipeline_file
 from kpatch_ci.cli.output import print_json, say, verbosity
-from kpatch_ci.config.load import Config, Selection, load_config
+from kpatch_ci.config.load import Selection, load_config
 from kpatch_ci.host.finding import Finding
-from kpatch_ci.model.errors import UserError
 from kpatch_ci.store.cache import cache_root
 
 SUITE = "trixie"
@@ -61,7 +60,7 @@ def _there(target: str, fix: bool, config_file: Path | None, suite: str | None) 
     from kpatch_ci.host import remote  # noqa: PLC0415 (fabric takes long to import)
 
     path = pipeline_file({"config_file": config_file})
-    config = None if "@" in target and config_file is None else configuration(path, given=config_file is not None)
+    config = None if "@" in target and config_file is None else load_config(path, Selection())
     host = next((one for one in config.hosts if one.name == target), None) if config else None
     if host is None and not fix:
         return remote.examine(target)
@@ -72,16 +71,6 @@ def _there(target: str, fix: bool, config_file: Path | None, suite: str | None) 
     if fix:
         doctor_host.fix(host, wanted, config.archives if config else None, say)
     return doctor_host.examine(host, wanted)
-
-
-def configuration(path: Path, *, given: bool) -> Config | None:
-    """The pipeline file. One that was not asked for may not be there, or have faults: those are for another verb to say."""
-    try:
-        return load_config(path, Selection())
-    except UserError:
-        if given:
-            raise
-        return None
 
 
 def _here(suite: str) -> list[Finding]:

@@ -62,8 +62,8 @@ def test_a_key_that_is_not_there(make: Make, tmp_path: Path) -> None:
     config = project(tmp_path / "project", [one])
     one.key.unlink()
     done = Command(one.client, cache_root(), tmp_path)("run", "-c", config, *RUN)
-    assert done.code == 3
-    assert f"worker7: no key file {one.key}" in done.stderr
+    assert done.code == 2
+    assert f"hosts: worker7: no key file {one.key}" in done.stderr
 
 
 def test_a_host_key_that_has_changed(make: Make, tmp_path: Path) -> None:

@@ -134,6 +134,14 @@ def test_a_name_that_is_not_among_hosts_is_an_address(pipeline_file: Path, seen:
     assert seen == [("remote", "other")]
 
 
+def test_an_address_with_a_user_needs_no_file(tmp_path: Path, seen: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pipeline.yaml").write_text("series: 7")
+    assert main(["doctor", "--host", "me@other"]) == 0
+    assert main(["doctor", "--host", "big-one"]) == 2, "it might be a name of the file, which has faults"
+    assert seen == [("remote", "me@other")]
+
+
 def test_a_file_that_was_named_must_be_good(tmp_path: Path, seen: list[Any]) -> None:
     assert main(["doctor", "--host", "big-one", "-c", str(tmp_path / "none.yaml")]) == 2
     assert seen == []
