@@ -160,6 +160,11 @@ def _uses(session: Session, engine: Engine) -> tuple[HostUse, ...]:
     return tuple(uses)
 
 
+def _guests_at_once(session: Session) -> int:
+    """The cluster's slots, where there is one with workers; else this machine's."""
+    return (session.cluster.slots if session.cluster else 0) or session.jobs
+
+
 def _fitted(
     stages: Stages, series: Sequence[Series], depth: Depth, values: Values, costs: Costs, *, baseline: bool
 ) -> tuple[str, ...]:
@@ -169,7 +174,7 @@ def _fitted(
     known = already_known(plan(stages, series, depth, baseline=baseline), values)
     arms = measured_arms(series, config.workloads, baseline=baseline)
     seconds = stages.deadline - time.monotonic()
-    found = fit(config, arms, known, costs, seconds=seconds, jobs=stages.session.jobs)
+    found = fit(config, arms, known, costs, seconds=seconds, jobs=_guests_at_once(stages.session))
     stages.session = replace(stages.session, config=replace(config, workloads=found.workloads))
     return found.left_out
 

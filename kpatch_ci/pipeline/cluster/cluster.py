@@ -32,7 +32,8 @@ Say = Callable[[str], None]
 
 WATCH = 1.0
 """Seconds between two looks at who is there."""
-HELLO_TIMEOUT = 120.0
+HELLO_TIMEOUT, LATER_HELLO = 120.0, 30.0
+"""Seconds for an answer: before the run, and of those that join it, when nobody watches the others meanwhile."""
 FIRST_WORKER = 300.0
 """Seconds to wait for the first worker of a cluster that was just started: a batch system may let it wait."""
 
@@ -87,7 +88,6 @@ class Cluster:
         self._new: list[Place] = []
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._asking = ThreadPoolExecutor(1, "hello")
         self._watcher = threading.Thread(target=self._watch, name="cluster", daemon=True)
 
     def places(self) -> Sequence[Place]:
@@ -103,6 +103,12 @@ class Cluster:
         with self._lock:
             found, self._new = tuple(self._new), []
         return found
+
+    @property
+    def slots(self) -> int:
+        """Guests at once, of all workers that are there now."""
+        with self._lock:
+            return sum(one.slots for one in self._places.values())
 
     @property
     def fetched(self) -> int:
@@ -141,7 +147,6 @@ class Cluster:
         atexit.unregister(self.close)
         for one in self._carriers.values():
             one.lose("this run is over")
-        self._asking.shutdown(wait=False, cancel_futures=True)
         try:
             self._connection.close()
         except Exception as error:  # it may be gone already
@@ -150,7 +155,7 @@ class Cluster:
     def _there(self) -> list[str]:
         return list(self._client.nthreads())
 
-    def _greet(self, addresses: Sequence[str]) -> list[tuple[Told, str]]:
+    def _greet(self, addresses: Sequence[str], timeout: float = HELLO_TIMEOUT) -> list[tuple[Told, str]]:
         """Ask workers what they are. The good ones are places afterwards; the others are returned, with why not."""
         known: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
         told = [
@@ -158,7 +163,7 @@ class Cluster:
             for a in addresses
             if a in known
         ]
-        answers = self._hello([one.address for one in told]) if told else {}
+        answers = self._hello([one.address for one in told], timeout) if told else {}
         told = [one for one in told if not isinstance(answers.get(one.address), OSError | None)]  # gone meanwhile
         bad = [(one, why) for one in told if (why := self._unlike(one, answers[one.address]))]
         unfit = {one.address for one, _ in bad}
@@ -172,19 +177,21 @@ class Cluster:
                 self.ever.append(self._places[one.address])
         return bad
 
-    def _hello(self, addresses: list[str]) -> Mapping[str, Any]:
+    def _hello(self, addresses: list[str], timeout: float) -> Mapping[str, Any]:
         depot = self.shared.depot
         probe = depot.write_probe() if depot else _write_probe(self.shared.store)
         told = depot.told() if depot else None
+        asking = ThreadPoolExecutor(1, "hello")  # of its own: it may never come back
         try:
-            asked = self._asking.submit(
+            asked = asking.submit(
                 self._client.run, hello, self._identity.suite, told, probe, workers=addresses, on_error="return"
             )
-            found: Mapping[str, Any] = asked.result(timeout=HELLO_TIMEOUT)
+            found: Mapping[str, Any] = asked.result(timeout=timeout)
         except TooLate as error:
-            what = f"not all workers of {self._connection.shown} answered within {HELLO_TIMEOUT:.0f} s"
+            what = f"not all workers of {self._connection.shown} answered within {timeout:.0f} s"
             raise InfrastructureError(what, hint=f"asked were {', '.join(addresses)}") from error
         finally:
+            asking.shutdown(wait=False)
             if depot:
                 depot.remove_probe(probe)
             else:
@@ -223,8 +230,14 @@ class Cluster:
         now = set(there)
         self._lose([a for a in self._places if a not in now], "it left the cluster")
         fresh = sorted(now - set(self._places) - self._refused)
-        for told, why in self._greet(fresh) if fresh else []:
-            log.warning("%s has joined, and gets no work: %s", told.shown, why)
+        try:
+            for told, why in self._greet(fresh, LATER_HELLO) if fresh else []:
+                log.warning("%s has joined, and gets no work: %s", told.shown, why)
+        except (
+            InfrastructureError
+        ) as error:  # no answer, or the store is gone just now: no fault of those that are at work
+            self._refused |= set(fresh)
+            log.warning("%s: joined, and get no work: %s", ", ".join(fresh), error)
 
     def _lose(self, addresses: Sequence[str], why: str) -> None:
         for address in addresses:

@@ -58,6 +58,9 @@ class Twin:
     def stop(self) -> None:
         """Nothing is left at work."""
 
+    def close(self) -> None:
+        """Nothing to leave."""
+
     def build(self, request: BuildRequest, logs: Path) -> BuildResult:
         raise AssertionError("verification builds here")
 

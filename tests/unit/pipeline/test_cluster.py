@@ -101,7 +101,9 @@ def until(true: Callable[[], object]) -> None:
 
 def test_every_worker_is_a_place_with_the_slots_and_architectures_of_its_labels(made: Make) -> None:
     labels = {"tcp://h:2": {"slot": 16.0, "arm64": 16.0, "memory": 6e10}}
-    one, two = made(Client({"tcp://h:1": GOOD, "tcp://h:2": GOOD}, labels)).places()
+    cluster = made(Client({"tcp://h:1": GOOD, "tcp://h:2": GOOD}, labels))
+    one, two = cluster.places()
+    assert cluster.slots == 2 + 16
     assert (one.name, one.slots, one.kinds) == ("worker 1 (tcp://h:1)", 2, GUEST_KINDS)
     assert (two.slots, two.kinds) == (16, frozenset({"boot arm64", "run arm64"}))
     assert [does(place, "run x86_64") for place in (one, two)] == [True, False]
@@ -162,6 +164,21 @@ def test_who_joins_is_greeted_first_and_who_is_unlike_gets_nothing(
     assert "worker 3 (tcp://h:3) has joined, and gets no work: its kpatch-ci is of another version" in caplog.text
     assert caplog.text.count("tcp://h:3") == 1, "said once"
     assert "tcp://h:4" not in caplog.text, "it was gone before it could answer"
+
+
+def test_one_that_joins_and_never_answers_costs_the_others_nothing(
+    made: Make, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "LATER_HELLO", 0.1)
+    client, thawed = Client({"tcp://h:1": GOOD}), threading.Event()
+    cluster = made(client)
+    client.said = {"tcp://h:1": GOOD, "tcp://h:2": lambda: thawed.wait(20)}
+    until(lambda: "not all workers of dask://s:1 answered" in caplog.text)
+    assert len(cluster.places()) == 1
+    client.said = {"tcp://h:1": GOOD, "tcp://h:3": GOOD}
+    until(cluster.newcomers)
+    assert not cluster._carriers["tcp://h:1"]._gone
+    thawed.set()
 
 
 def test_who_leaves_is_lost_and_may_come_back(made: Make) -> None:
