@@ -179,7 +179,7 @@ class Engine:
         idle: set[frozenset[str]] = set()
         for place in (*self._roomy(), HERE):
             there = self._places.get(place)
-            if there and there.kinds in idle:
+            if there and there.kinds in idle and not ready.waits_for(place):
                 continue
             while (name := ready.pop(place, partial(self._takes, place))) is not None:
                 position, node = by_name[name]

@@ -11,6 +11,7 @@ many guests and places there are (docs/scaling.md). A stage that was taken throu
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -42,6 +43,8 @@ class Ready:
     _waiting: dict[str, Group] = field(default_factory=dict)
     _members: dict[str, dict[str, Entry]] = field(default_factory=dict)
     """Affinity -> its stages that are ready."""
+    _bound: Counter[str] = field(default_factory=Counter)
+    """Place -> how many are for it alone."""
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -49,7 +52,8 @@ class Ready:
     def push(self, group: Group, entry: Entry) -> None:
         """Add a stage."""
         self._waiting[entry[2]] = group
-        _, affinity = group
+        (_, _, only), affinity = group
+        self._bound[only] += 1
         if affinity:
             self._members.setdefault(affinity, {})[entry[2]] = entry
         self._file(group, entry, self._owners.get(affinity, ()))
@@ -68,10 +72,15 @@ class Ready:
         if best is None:
             return None
         name = best[2][2]
-        _, affinity = self._waiting.pop(name)
+        (_, _, only), affinity = self._waiting.pop(name)
+        self._bound[only] -= 1
         if affinity:
             del self._members[affinity][name]
         return name
+
+    def waits_for(self, place: str) -> bool:
+        """Whether there is a stage for that place alone."""
+        return self._bound[place] > 0
 
     def claim(self, affinity: str, place: str) -> None:
         """The place has begun something of that affinity."""

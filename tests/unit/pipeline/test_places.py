@@ -97,6 +97,18 @@ def test_a_place_gets_only_the_kinds_that_it_does_and_the_rest_runs_here() -> No
     assert values == {"b": "a", "r": HERE}
 
 
+def test_what_is_for_one_place_alone_goes_there_though_others_are_as_good_and_found_nothing() -> None:
+    places = [There(name) for name in "abc"]
+    nodes = [replace(node(f"{name} {i}"), only=name) for name in "cab" for i in range(5)]
+    values, _ = run(nodes, places)
+    assert values == {f"{name} {i}": name for name in "abc" for i in range(5)}
+
+
+def test_what_is_for_a_place_that_is_lost_is_done_here() -> None:
+    values, _ = run([replace(node(str(i)), only="b") for i in range(4)], [There("a"), There("b", lives=2)])
+    assert sorted(values.values()) == ["b", "b", HERE, HERE]
+
+
 def test_a_node_that_cannot_travel_runs_here_even_where_this_machine_is_spared() -> None:
     values, _ = run([Node("image", "boot", lambda _: "made")], [There("a")], spare_here=True)
     assert values == {"image": "made"}
