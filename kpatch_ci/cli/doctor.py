@@ -26,9 +26,7 @@ _MARKS = {True: "ok", False: "MISSING", None: "-"}
     "--host", metavar="NAME|[USER@]HOST[:PORT]", help="Examine a machine of `hosts:`, or any, over SSH (keys only)."
 )
 @click.option("--fix", is_flag=True, help="Bring that machine up: packages, our code, this machine's tool root.")
-@click.option(
-    "-c", "--config", "config_file", type=click.Path(path_type=Path), help="File with `hosts:` [pipeline.yaml]."
-)
+@click.option("-c", "--config", "config_file", type=click.Path(path_type=Path), help="Pipeline file [pipeline.yaml].")
 @click.option("--suite", help=f"Debian suite of the tool root [the file's `tools`, or {SUITE}].")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @verbosity

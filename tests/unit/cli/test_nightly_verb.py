@@ -271,9 +271,13 @@ def test_the_exports_of_the_file_are_beside_an_item_s_reports(tmp_path: Path, mo
     monkeypatch.setattr(work, "run", lambda *_, **__: run_result(("good", arch_result())))
     settings = cast(Any, SimpleNamespace(results=tmp_path))
     real = work.PipelineWork(settings, find_place(str(tmp_path / "h.db")), None, jobs=1, console=Console(quiet=True))
-    session = cast(Any, SimpleNamespace(config=SimpleNamespace(exports=("csv",))))
+    left: list[str] = []
+    config = SimpleNamespace(exports=("csv",), engine=None, timeouts=None)
+    session = cast(Any, SimpleNamespace(config=config, close=lambda: left.append("hosts")))
+    session.with_hosts = lambda _: session
     done = real._measure(Item("stable", "debian:6.1"), session, (), tmp_path / "out", ("20260101-020000", "i"))
     assert done.recorded
     assert (tmp_path / "out/samples.csv").read_text().count("hackbench") > 0
     (night,) = night_runs(Database(find_place(str(tmp_path / "h.db"))))
     assert (night.item, night.night, night.inputs) == ("stable", "20260101-020000", "i")
+    assert left == ["hosts"], "they are left when the item is done"
