@@ -99,7 +99,10 @@ def test_every_worker_that_is_unlike_is_named(kpatch_ci: Command, cluster: Clust
 
 
 def test_a_worker_that_has_no_kpatch_ci(kpatch_ci: Command, cluster: Cluster, tmp_path: Path) -> None:
-    cluster.start_worker("bare", tmp_path, PYTHONPATH="")
+    other = tmp_path / "other/kpatch_ci/__init__.py"  # hides the one that is installed with the tests
+    other.parent.mkdir(parents=True)
+    other.write_text("raise ImportError('kpatch_ci is not installed')\n")
+    cluster.start_worker("bare", tmp_path, PYTHONPATH=str(tmp_path / "other"))
     cluster.wait_for(1)
     said = refused(kpatch_ci, "--engine", cluster.engine)
     assert "worker bare (tcp://127.0.0.1:" in said
