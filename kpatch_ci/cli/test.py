@@ -39,7 +39,7 @@ def steps(*, unit: bool, extra: Sequence[str]) -> list[Step]:
         Step("ruff format", (python, "-m", "ruff", "format", "--check", "."), 300),
         Step("mypy", (python, "-m", "mypy"), 900),
         Step("import-linter", (str(BIN / "lint-imports"),), 300),
-        Step("unit tests", (python, "-m", "pytest", "tests/unit", *extra), 1800, pytest=True),
+        Step("unit tests", (python, "-m", "pytest", "-n", "auto", "tests/unit", *extra), 1800, pytest=True),
     ]
     if not unit:
         found.append(Step("real builds and boots", (python, "-m", "pytest", "tests/e2e", *extra), 7200, pytest=True))
