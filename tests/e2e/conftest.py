@@ -14,6 +14,11 @@ from typing import Any
 
 import pytest
 
+from kpatch_ci.debian.apt import host_archives
+from kpatch_ci.debian.toolroot import ToolRoot, make_toolroot
+from kpatch_ci.host.install import ensure
+from kpatch_ci.store.cache import cache_root
+
 PROJECT = Path(__file__).resolve().parents[2]
 MAILS = PROJECT / "tests" / "data" / "mails"
 
@@ -48,6 +53,16 @@ def kpatch_ci(tmp_path_factory: pytest.TempPathFactory) -> Command:
         return Done(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+def own_toolroot() -> ToolRoot:
+    """This machine's, made where it is not there.
+
+    Not through a session, which marks the cache as in use for as long as the tests last: test_resume sees what a run that is alone
+    sweeps away.
+    """
+    ensure(print)
+    return make_toolroot(cache_root(), "trixie", host_archives())
 
 
 def arches(result: Any) -> dict[str, Any]:

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from kpatch_ci.debian.toolroot import ToolRoot
-from kpatch_ci.pipeline.session import open_tools
 from kpatch_ci.store.cache import cache_root
-from tests.e2e.conftest import Done
+from tests.e2e.conftest import Done, own_toolroot
 from tests.e2e.hosts_run import Command, project
 from tests.e2e.sshclient import Client
 from tests.e2e.sshd import SshHost, host, install
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.e2e
 def tools() -> ToolRoot:
     """This machine's."""
     install()
-    return open_tools("trixie", None, print)[1]
+    return own_toolroot()
 
 
 @pytest.fixture

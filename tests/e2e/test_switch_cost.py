@@ -55,7 +55,12 @@ def _ping_pong(session: Session, machine: Machine, logs: Path) -> tuple[int, int
 
 
 @pytest.mark.parametrize("name", ["arm64-6+2-switchcost", "x86_64-8-switchcost"])
-def test_a_switch_takes_as_much_longer_as_the_machine_file_says(name: str, tmp_path: Path) -> None:
+def test_a_switch_takes_as_much_longer_as_the_machine_file_says(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "kpatch_ci.pipeline.session.use_cache", lambda _: None
+    )  # a mark that lasts as long as the tests
     costly = load_machine(PROJECT / "qemu" / f"{name}.yaml")
     config = load_config(PROJECT / "pipeline.yaml", Selection(arches=(costly.arch,), profile="fixed"))
     session = open_session(config, jobs=2, logs=tmp_path, say=print)
