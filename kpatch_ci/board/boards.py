@@ -27,7 +27,7 @@ from kpatch_ci.board.install import TOKEN, Files, Known, board_of, install, star
 from kpatch_ci.board.ssh import Connect, Shell, SilentError, connect
 from kpatch_ci.board.wait import Lost, kernel_under_test
 from kpatch_ci.guest.events import find_event
-from kpatch_ci.guest.guests import RawRun
+from kpatch_ci.guest.guests import RawRun, measured
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.digest import digest
@@ -242,7 +242,7 @@ class Boards:
             time.sleep(5)
 
     def _limit(self, job: str) -> float:
-        return self._replicate_timeout * max(1, sum(line.startswith("run\t") for line in job.splitlines()))
+        return self._replicate_timeout * max(1, measured(job))
 
 
 def command_line(machine: Machine, boot_seed: int) -> str:

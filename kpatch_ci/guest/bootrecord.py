@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kpatch_ci.guest import qemu
-from kpatch_ci.guest.snapshot import boot_result
+from kpatch_ci.guest.snapshot import boot_meta, boot_result
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.store.artifacts import ArtifactStore
 
@@ -18,17 +18,7 @@ KIND = "boot"
 
 def keep(store: ArtifactStore, boot: BootResult) -> BootResult:
     """Keep the record of a boot that passed, and return the boot with the record's console."""
-    meta = {
-        "arch": boot.arch,
-        "machine": boot.machine,
-        "boot_seed": boot.boot_seed,
-        "seconds": boot.seconds,
-        "qemu_argv": boot.qemu_argv,
-        "reproduce": boot.reproduce,
-        "snapshot": {"digest": boot.snapshot_digest},
-        "said": boot.said_digest,
-        "facts": dict(boot.facts),
-    }
+    meta = {**boot_meta(boot), "snapshot": {"digest": boot.snapshot_digest}, "said": boot.said_digest}
 
     def fill(place: Path) -> Mapping[str, Any]:
         text = boot.console.read_bytes() if boot.console else b""

@@ -198,8 +198,7 @@ class Guests:
 
     def _limit(self, job: str) -> float:
         """Wall seconds that a job may take: ``replicate_timeout`` for each command that it measures."""
-        measured = sum(line.startswith("run\t") for line in job.splitlines())
-        return self.replicate_timeout * max(1, measured)
+        return self.replicate_timeout * max(1, measured(job))
 
     def _fresh(
         self,
@@ -265,6 +264,11 @@ class Guests:
         argv = qemu.plain_argv(machine, boot_seed, dtb=files.dtb is not None)
         mounts = [*files.mounts(), (files.job, f"{qemu.WORK}/{qemu.JOB_FILE}")]
         return shlex.join(self.tools.argv(argv, mounts=mounts, devices=devices(machine)))
+
+
+def measured(job: str) -> int:
+    """How many commands of a job are measured: each has ``replicate_timeout`` for itself."""
+    return sum(line.startswith("run\t") for line in job.splitlines())
 
 
 def _boot_argv(machine: Machine, boot_seed: int, *, dtb: bool) -> list[str]:

@@ -80,20 +80,27 @@ def _data_blocks(descriptor: int) -> Iterator[int]:
             following += BLOCK
 
 
-def keep(store: ArtifactStore, boot: BootResult, work: Path) -> Artifact:
-    """Move a boot's files from ``work`` into the store. When another process kept the same boot meanwhile, that one stays."""
-    state = work / qemu.SNAPSHOT_FILE
-    state.chmod(0o644)
-    meta = {
+def boot_meta(boot: BootResult) -> dict[str, Any]:
+    """What ``boot_result`` reads of a boot beside its digests."""
+    return {
         "arch": boot.arch,
         "machine": boot.machine,
         "boot_seed": boot.boot_seed,
         "seconds": boot.seconds,
         "qemu_argv": boot.qemu_argv,
         "reproduce": boot.reproduce,
+        "facts": dict(boot.facts),
+    }
+
+
+def keep(store: ArtifactStore, boot: BootResult, work: Path) -> Artifact:
+    """Move a boot's files from ``work`` into the store. When another process kept the same boot meanwhile, that one stays."""
+    state = work / qemu.SNAPSHOT_FILE
+    state.chmod(0o644)
+    meta = {
+        **boot_meta(boot),
         "snapshot": {"digest": sparse_digest(state), "size": state.stat().st_size},
         "said": digest([file_digest(work / name) for name in (qemu.CONSOLE_FILE, qemu.RESULT_FILE)]),
-        "facts": dict(boot.facts),
     }
     key = boot.key
 

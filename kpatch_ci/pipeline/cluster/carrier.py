@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from kpatch_ci import process
+from kpatch_ci.guest.guests import measured
 from kpatch_ci.kernel.build import BuildRequest
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.digest import digest
@@ -224,5 +225,5 @@ def _in_words(error: Exception) -> str:
 def _patience(call: Call) -> float:
     """Seconds after which a worker is given up."""
     limits = call.limits
-    measured = sum(line.startswith("run\t") for line in call.job.splitlines()) if isinstance(call, ReplicateCall) else 0
-    return limits.boot + limits.replicate * measured + limits.silence + GRACE
+    runs = measured(call.job) if isinstance(call, ReplicateCall) else 0
+    return limits.boot + limits.replicate * runs + limits.silence + GRACE

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kpatch_ci.guest.guests import measured
 from kpatch_ci.kernel.build import BuildRequest
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.errors import InfrastructureError
@@ -77,6 +78,5 @@ def _limit(call: Call) -> float:
     """Seconds in which an answer must come: a replicate may have to boot first, and has a limit for each command."""
     limits = call.limits
     if isinstance(call, ReplicateCall):
-        runs = sum(line.startswith("run\t") for line in call.job.splitlines())
-        return limits.boot + limits.replicate * max(1, runs) + SLACK
+        return limits.boot + limits.replicate * max(1, measured(call.job)) + SLACK
     return limits.boot + SLACK
