@@ -55,7 +55,10 @@ TOOLS = 'mkdir -p "$place/work/tools"; mount --bind -o ro "$tools" "$place/work/
 """What `kpatch-ci doctor --fix` would bring there, without the time that takes."""
 SMALL = 'mount -t tmpfs -o "size=$size" tmpfs "$place/work"'
 HOME = 'mount --bind "$place/home" "$HOME"'
-"""Nobody's start files, which may do anything and be in the middle of it when the host is killed."""
+"""Nobody's start files, which may do anything and be in the middle of it when the host is killed.
+
+After the tools: the cache that they are in is below the real one, unless somebody has put it elsewhere.
+"""
 COPY = """\
 mount -t tmpfs -o size=2g tmpfs "$place/root"
 mkdir "$place/root/new" "$place/root/work" "$place/root/all"
@@ -128,7 +131,7 @@ class SshHost:
 
     def start(self) -> None:
         """Begin to serve, and wait until it does."""
-        script = f"set -e\n{HOME}\n" + (f"{SMALL}\n" if self.size else "") + (f"{TOOLS}\n" if self.tools else "")
+        script = "set -e\n" + (f"{SMALL}\n" if self.size else "") + (f"{TOOLS}\n" if self.tools else "") + f"{HOME}\n"
         script += f"{COPY}{START}" if self.copy else START
         argv = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
         if self.wire:
