@@ -19,6 +19,8 @@ from kpatch_ci.process import Process
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 NOTHING_COLLECTED = 5
+SLOWEST = 25
+"""How many tests the last step names with the seconds that each took: most of its time is in these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ def steps(*, unit: bool, extra: Sequence[str]) -> list[Step]:
         Step("unit tests", (python, "-m", "pytest", "-n", "auto", "tests/unit", *extra), 1800, pytest=True),
     ]
     if not unit:
-        found.append(Step("real builds and boots", (python, "-m", "pytest", "tests/e2e", *extra), 7200, pytest=True))
+        argv = (python, "-m", "pytest", f"--durations={SLOWEST}", "tests/e2e", *extra)
+        found.append(Step("real builds and boots", argv, 7200, pytest=True))
     return found
 
 
