@@ -13,7 +13,7 @@ import pydantic
 
 from kpatch_ci.model.errors import UserError
 from kpatch_ci.store.depot import Depot
-from kpatch_ci.store.yamlmodel import Strict
+from kpatch_ci.store.yamlmodel import Options, Strict
 
 LOCAL = "local"
 DEPLOYERS = {
@@ -36,7 +36,7 @@ class DaskFile(Strict):
     """A cluster that is started for the run. ``options`` are the deployer's own; ``scale``: how many workers to ask it for."""
 
     cluster: str
-    options: dict[str, Any] = pydantic.Field(default_factory=dict)
+    options: Options = pydantic.Field(default_factory=dict)
     scale: int | None = pydantic.Field(default=None, gt=0)
 
 
@@ -50,7 +50,7 @@ class StoreFile(Strict):
     """``store:``. A text alone is the URL; ``options`` go to fsspec."""
 
     url: str
-    options: dict[str, Any] = pydantic.Field(default_factory=dict)
+    options: Options = pydantic.Field(default_factory=dict)
 
     @pydantic.model_validator(mode="before")
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, Any, TypeVar
 
 import pydantic
 import yaml
@@ -121,6 +121,18 @@ def _frozen(data: object) -> object:
     if isinstance(data, dict):
         return {str(key): _frozen(value) for key, value in data.items()}
     return data
+
+
+def _thawed(data: object) -> object:
+    if isinstance(data, tuple):
+        return [_thawed(item) for item in data]
+    if isinstance(data, dict):
+        return {key: _thawed(value) for key, value in data.items()}
+    return data
+
+
+Options = Annotated[dict[str, Any], pydantic.BeforeValidator(_thawed)]
+"""What another library takes, as YAML has it: a list stays a list."""
 
 
 def _line(error: UserError) -> int:

@@ -42,13 +42,14 @@ def test_a_scheduler_that_runs_already(pipeline: Path, text: str, address: str, 
 
 
 def test_a_cluster_that_is_started_and_a_store_with_options(pipeline: Path) -> None:
+    """Lists stay lists: asyncssh takes a tuple of keys for something else."""
     text = """
-engine: {dask: {cluster: dask_jobqueue.SLURMCluster, options: {cores: 16, memory: 64GB}, scale: 4}}
-store: {url: s3://kpatch/ci, options: {endpoint_url: http://s3.lan}}
+engine: {dask: {cluster: dask_jobqueue.SLURMCluster, options: {cores: 16, memory: 64GB, more: [[a], {b: [c]}]}, scale: 4}}
+store: {url: s3://kpatch/ci, options: {endpoint_url: http://s3.lan, list: [1]}}
 """
-    depot = Depot("s3://kpatch/ci", {"endpoint_url": "http://s3.lan"})
+    depot = Depot("s3://kpatch/ci", {"endpoint_url": "http://s3.lan", "list": [1]})
     found = loaded(pipeline, text)
-    options = {"cores": 16, "memory": "64GB"}
+    options = {"cores": 16, "memory": "64GB", "more": [["a"], {"b": ["c"]}]}
     assert found == EngineSettings(deployer="dask_jobqueue.SLURMCluster", options=options, scale=4, depot=depot)
     assert found.shown == "dask_jobqueue.SLURMCluster"
 
