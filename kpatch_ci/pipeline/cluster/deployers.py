@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import importlib
 import logging
+import signal
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +39,8 @@ class Connection:
 def connect(settings: EngineSettings) -> Connection:
     """To the scheduler that the configuration names, or to one that is started now. Raises InfrastructureError or UserError."""
     try:
-        distributed: Any = importlib.import_module("distributed")  # an extra, and slow to import
+        with _signals_kept():
+            distributed: Any = importlib.import_module("distributed")  # an extra, and slow to import
     except ImportError as error:
         raise InfrastructureError(f"engine {settings.shown}: {error}", hint=EXTRA) from error
     _hush()
@@ -61,11 +65,24 @@ def _hush() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """What a library makes of signals while it is imported is undone: with dask-jobqueue's Ctrl-C ends the process as a success."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
+
+
 def _start(settings: EngineSettings) -> Any:
     package = DEPLOYERS[settings.deployer]
     module, _, name = settings.deployer.rpartition(".")
     try:
-        made = getattr(importlib.import_module(module), name)
+        with _signals_kept():
+            made = getattr(importlib.import_module(module), name)
     except ImportError as error:
         raise InfrastructureError(f"engine {settings.deployer}: {error}", hint=f"pip install {package}") from error
     try:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import shutil
+import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -268,7 +270,10 @@ def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
         connect(EngineSettings(address="tcp://h:1"))
 
 
-def test_a_deployer_that_is_not_installed_or_does_not_take_its_options_is_named() -> None:
+def test_a_deployer_that_is_not_installed_or_does_not_take_its_options_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
     with pytest.raises(
         InfrastructureError, match=r"engine dask_jobqueue.SLURMCluster: (?s:.*)pip install dask-jobqueue"
     ):
@@ -290,3 +295,18 @@ def test_a_store_that_cannot_be_written_is_told_before_anything_is_connected(
 def test_a_worker_s_name_is_said_where_it_has_one() -> None:
     assert Told("tcp://h:1", "tcp://h:1", 1).shown == "worker tcp://h:1"
     assert Told("tcp://h:1", "SLURMCluster-3", 1).shown == "worker SLURMCluster-3 (tcp://h:1)"
+
+
+def test_a_deployer_that_takes_signals_for_itself_does_not_get_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As dask-jobqueue 0.9 does when it is imported: after Ctrl-C the run would end as a success."""
+    text = "import signal, sys\nsignal.signal(signal.SIGINT, lambda *_: sys.exit())\ndef SLURMCluster(): raise TypeError('no')\n"
+    (tmp_path / "dask_jobqueue.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "dask_jobqueue", raising=False)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(UserError, match="no"):
+        connect(EngineSettings(deployer="dask_jobqueue.SLURMCluster"))
+    assert signal.getsignal(signal.SIGINT) is before
+    assert "dask_jobqueue" in sys.modules
