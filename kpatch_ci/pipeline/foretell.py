@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Before a run: how much there is to do, and about how long it takes. One line, and only where that is minutes.
+"""Before a run: how much there is to do, about how long it takes, and whether the disk has room. A line each, and only where it matters.
 
 An upper bound: what was done before with the same inputs is found only when its turn comes, so nothing but the baselines' kernels counts as
 done. Costs of replicates are this host's own where it has measured such (budget.Costs); of kernels and boots those of README.
@@ -17,6 +17,8 @@ from kpatch_ci.pipeline.stagenames import build_name
 
 COLD, PATCHED, BOOT = 335.0, 15.0, 2.0
 """Seconds of one CPU: a baseline's kernel from nothing, a patched one from its objects, a boot to the snapshot."""
+SNAPSHOT, KERNEL, TREE = 43e6, 17e6, 1.8e9
+"""Bytes of a boot's snapshot, of a kernel that is kept, of a baseline's source and objects (measured, Linux 6.1)."""
 WORTH_IT = 120.0
 """Seconds below which nobody needs to be told."""
 
@@ -49,6 +51,25 @@ def foretell(
     what = ", ".join(_count(counts[kind], name) for kind, name in todo)
     how = f"about {_minutes(seconds)} on {_count(jobs, 'CPU')} (an estimate)"
     return f"ahead: {what}: {how} where none of it was done before; what was is reused"
+
+
+def cramped(config: Config, nodes: Sequence[Node], known: Collection[str], *, free: float) -> str:
+    """That ``free`` bytes may be too few for what will be kept; empty where they are not. What hosts or boards boot is not kept here."""
+    real_time = {machine.arch for machine in config.machines if machine.real_time}
+    ahead = [node for node in nodes if node.name not in known]
+    elsewhere = config.spare_here or config.engine is not None
+    boots = 0 if elsewhere else sum(node.kind == "boot" and node.arch not in real_time for node in ahead)
+    builds = [node for node in ahead if node.kind == "build"]
+    baselines = {build_name(machine.arch, "baseline") for machine in config.machines}
+    need = SNAPSHOT * boots + KERNEL * len(builds) + TREE * any(node.name in baselines for node in builds)
+    if need <= free:
+        return ""
+    kernels = [_count(len(builds), "kernel")] if builds else []
+    what = " and ".join([*kernels, f"the snapshots of {_count(boots, 'boot')}"])
+    return (
+        f"disk: up to {need / 1e9:.1f} GB are needed for {what}, and {free / 1e9:.1f} GB are free in the cache:"
+        " `kpatch-ci clean` shows what can go"
+    )
 
 
 def _count(number: int, what: str) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime
 import platform
 import re
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from kpatch_ci.pipeline.each import NO_CHECKS, Checks
 from kpatch_ci.pipeline.engine import Engine, Node, Observer, Values
 from kpatch_ci.pipeline.explain import Recorder
 from kpatch_ci.pipeline.fingerprint import fingerprint, series_digests
-from kpatch_ci.pipeline.foretell import foretell
+from kpatch_ci.pipeline.foretell import cramped, foretell
 from kpatch_ci.pipeline.memo import Memo
 from kpatch_ci.pipeline.places import HERE
 from kpatch_ci.pipeline.plan import FULL, Depth, measured_arms, plan
@@ -193,9 +194,13 @@ def _say_what_is_ahead(
     built = already_known(
         [node for node in nodes if node.kind == "build"], {}
     )  # boots and replicates: when their turn comes
-    line = foretell(config, arms, nodes, built, costs, jobs=session.jobs)
-    if line:
-        observer.note(line)
+    free = shutil.disk_usage(session.cache).free
+    for line in (
+        foretell(config, arms, nodes, built, costs, jobs=session.jobs),
+        cramped(config, nodes, built, free=free),
+    ):
+        if line:
+            observer.note(line)
 
 
 def new_run_id(now: datetime.datetime) -> str:

@@ -17,7 +17,7 @@ from kpatch_ci.model.series import BASELINE, Arm
 from kpatch_ci.model.workload import Seed
 from kpatch_ci.pipeline.budget import Costs
 from kpatch_ci.pipeline.engine import Node
-from kpatch_ci.pipeline.foretell import foretell
+from kpatch_ci.pipeline.foretell import cramped, foretell
 from tests.unit.pipeline.test_budget import HACKBENCH, MACHINE
 
 ARMS = {Arm(BASELINE): (HACKBENCH,), Arm("one"): (HACKBENCH,)}
@@ -26,7 +26,10 @@ SEEDS = 12
 
 def config(seeds: int = SEEDS, **changes: Any) -> Config:
     made = SimpleNamespace(
-        machines=(replace(MACHINE, **changes),), seeds=tuple(Seed(b, 1) for b in range(1, seeds + 1))
+        machines=(replace(MACHINE, **changes),),
+        seeds=tuple(Seed(b, 1) for b in range(1, seeds + 1)),
+        spare_here=False,
+        engine=None,
     )
     return cast("Config", made)
 
@@ -36,7 +39,7 @@ def nodes(seeds: int = SEEDS) -> list[Node]:
     names = [("build", "build x86_64 baseline"), ("build", "build x86_64 one")]
     names += [("boot", f"boot {arm} {b}") for arm in ARMS for b in range(seeds)]
     names += [("run", f"run {arm} {case.label} {b}") for arm in ARMS for case in HACKBENCH.cases for b in range(seeds)]
-    return [Node(name, kind, lambda _: None) for kind, name in names]
+    return [Node(name, kind, lambda _: None, arch=MACHINE.arch) for kind, name in names]
 
 
 @pytest.fixture
@@ -78,3 +81,23 @@ def test_hours_are_hours_and_what_is_short_is_not_told(costs: Costs) -> None:
     )
     built = {"build x86_64 baseline", "build x86_64 one"}
     assert foretell(config(1), ARMS, nodes(1), built, costs, jobs=1) == ""
+
+
+def test_a_disk_without_room_for_all_that_is_kept_is_told() -> None:
+    # 24 snapshots of 43 MB, 2 kernels of 17 MB, a tree with objects of 1.8 GB: 2.866 GB
+    assert cramped(config(), nodes(), (), free=2.87e9) == ""
+    told = cramped(config(), nodes(), (), free=2.86e9)
+    assert told.startswith(
+        "disk: up to 2.9 GB are needed for 2 kernels and the snapshots of 24 boots, and 2.9 GB are free"
+    )
+    built = {"build x86_64 baseline", "build x86_64 one"}
+    assert cramped(config(), nodes(), built, free=1.04e9) == ""
+    assert "up to 1.0 GB are needed for the snapshots of 24 boots," in cramped(config(), nodes(), built, free=1.03e9)
+
+
+def test_what_is_booted_elsewhere_or_in_real_time_takes_no_room() -> None:
+    assert cramped(config(accel=Accel.TCG), nodes(), (), free=1.84e9) == ""
+    there = config()
+    there.__dict__["spare_here"] = True
+    assert cramped(there, nodes(), (), free=1.84e9) == ""
+    assert cramped(there, nodes(), (), free=1.83e9) != ""
