@@ -2,7 +2,7 @@
 """The only door to subprocesses.
 
 Every child runs in a session of its own, so that ending it ends its children too; every one has a timeout; none
-sees this process's standard input. ``kill_all`` ends whatever is left (Ctrl-C).
+sees this process's standard input. ``kill_all`` ends whatever is left (Ctrl-C), ``kill_of`` what one owner of several has started.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ PIPE = subprocess.PIPE
 _live: set[Process] = set()
 _live_lock = threading.Lock()
 _stopping = threading.Event()
+_mine = threading.local()
+_over: set[str] = set()
+"""Owners whose children were ended, and who start no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +80,15 @@ class Process:
         ``last``: even after ``kill_all``, for what brings another machine back.
         """
         self.argv = tuple(str(a) for a in argv)
-        if _stopping.is_set() and not last:
+        self.owner = _owner()
+        if is_stopping() and not last:
             raise InfrastructureError(f"not starting {self.argv[0]}: stopping")
         self.started = time.monotonic()
         with _uninterrupted():
             self._popen = _popen(self.argv, cwd=cwd, env=env, stdin=stdin, stdout=stdout, pass_fds=pass_fds)
             with _live_lock:
                 _live.add(self)
-        if _stopping.is_set() and not last:  # kill_all() may have run between the check above and the registration
+        if is_stopping() and not last:  # kill_all() may have run between the check above and the registration
             self.kill()
 
     @property
@@ -198,6 +202,33 @@ def kill_all() -> int:
     _stopping.set()
     with _live_lock:
         processes = list(_live)
+    return _end(processes)
+
+
+@contextlib.contextmanager
+def owned(owner: str) -> Iterator[None]:
+    """What this thread starts meanwhile is ``owner``'s: one of several whose work this process does."""
+    before = _owner()
+    _mine.owner = owner
+    try:
+        yield
+    finally:
+        _mine.owner = before
+
+
+def kill_of(owner: str) -> int:
+    """As ``kill_all``, for one owner's children; those of others, and of nobody, live on."""
+    with _live_lock:
+        _over.add(owner)
+        processes = [process for process in _live if process.owner == owner]
+    return _end(processes)
+
+
+def _owner() -> str:
+    return getattr(_mine, "owner", "")
+
+
+def _end(processes: Sequence[Process]) -> int:
     for process in processes:
         process.terminate()
     end = time.monotonic() + 0.5  # one grace for all of them, not one each
@@ -207,13 +238,13 @@ def kill_all() -> int:
 
 
 def is_stopping() -> bool:
-    """Whether ``kill_all`` was called."""
-    return _stopping.is_set()
+    """Whether ``kill_all`` was called, or ``kill_of`` for the owner of this thread's work."""
+    return _stopping.is_set() or _owner() in _over
 
 
 def check_stopping() -> None:
-    """For work that is no child of ours and takes long: raises InfrastructureError once ``kill_all`` was called."""
-    if _stopping.is_set():
+    """For work that is no child of ours and takes long: raises InfrastructureError once ``is_stopping``."""
+    if is_stopping():
         raise InfrastructureError("stopping")
 
 

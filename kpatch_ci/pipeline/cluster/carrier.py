@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from kpatch_ci import process
 from kpatch_ci.guest.guests import measured
@@ -19,6 +19,7 @@ from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.pipeline.calls import ANSWERS, Answer, BootCall, Call, ReplicateCall, decode, encode, refs
+from kpatch_ci.pipeline.cluster.rounds import Rounds
 from kpatch_ci.pipeline.places import PlaceLost
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.depot import Depot
@@ -42,13 +43,6 @@ def done_there() -> Callable[[str], str]:
         return there.do_call(text)
 
     return do_call
-
-
-class Hub(Protocol):
-    """What is needed of a dask client."""
-
-    def submit(self, func: Any, *args: Any, **kwargs: Any) -> Any:
-        """See distributed.Client.submit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +86,15 @@ class Carrier:
     """To the worker at ``address``. Safe for concurrent threads."""
 
     def __init__(
-        self, hub: Hub, address: str, identity: Identity, shared: Shared, labels: Mapping[str, float] | None = None
+        self,
+        rounds: Rounds,
+        address: str,
+        identity: Identity,
+        shared: Shared,
+        labels: Mapping[str, float] | None = None,
     ) -> None:
-        self._hub, self._address, self._identity, self._shared = hub, address, identity, shared
+        self._rounds, self._hub = rounds, rounds.hub
+        self._address, self._identity, self._shared = address, identity, shared
         self._labels = labels or {}
         self._gone = ""
         self._stops = 0
@@ -116,11 +116,12 @@ class Carrier:
         return self.fetched, self.answered
 
     def stop(self) -> None:
-        """See Place.stop: whoever waits waits no longer. What the worker is at it ends, for nobody."""
+        """See Place.stop: whoever waits waits no longer, and what this run's workers are at is ended there."""
         with self._lock:
             self._stops += 1
             for one in self._waiting:
                 one.set()
+        self._rounds.end()
 
     def close(self) -> None:
         """See Place.close."""
@@ -162,13 +163,13 @@ class Carrier:
         one, depot = self._identity, self._shared.depot
         key = digest([one.code, one.tools, kind, body])
         told = {"code": one.code, "suite": one.suite, "tools": one.tools, "depot": depot.told() if depot else None}
-        text = json.dumps({"key": key, "kind": kind, "call": body, **told})
         done = threading.Event()
         with self._lock:
             if self._gone:
                 raise PlaceLost(self._gone)
             stops = self._stops
             self._waiting.add(done)
+        text = json.dumps({"key": key, "kind": kind, "call": body, "round": self._rounds.enter(), **told})
         future = None
         try:
             future = self._hub.submit(

@@ -21,6 +21,7 @@ from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.pipeline.calls import Limits
 from kpatch_ci.pipeline.cluster.carrier import SLOT, Carrier, Identity, Shared
 from kpatch_ci.pipeline.cluster.deployers import Connection, connect
+from kpatch_ci.pipeline.cluster.rounds import Rounds
 from kpatch_ci.pipeline.cluster.there import hello
 from kpatch_ci.pipeline.farplace import FarPlace
 from kpatch_ci.pipeline.places import GUEST_KINDS, Place
@@ -80,6 +81,7 @@ class Cluster:
         self._versions, self._limits = tools.versions, limits
         self._identity = identity or Identity(code_version(), tools.suite, tools.fingerprint)
         self.shared = shared
+        self._rounds = Rounds(self._client)
         self._carriers: dict[str, Carrier] = {}
         self._places: dict[str, FarPlace] = {}
         self.ever: list[FarPlace] = []
@@ -170,7 +172,7 @@ class Cluster:
         with self._lock:
             self._refused |= unfit
             for one in (t for t in told if t.address not in unfit):
-                carrier = Carrier(self._client, one.address, self._identity, self.shared, one.labels)
+                carrier = Carrier(self._rounds, one.address, self._identity, self.shared, one.labels)
                 self._carriers[one.address] = carrier
                 self._places[one.address] = FarPlace(one.shown, one.slots, one.kinds, carrier, self._limits)
                 self._new.append(self._places[one.address])

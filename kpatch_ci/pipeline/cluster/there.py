@@ -9,10 +9,12 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import shutil
+import threading
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from kpatch_ci import process
 from kpatch_ci.debian.toolroot import check_sandbox, find_toolroot
 from kpatch_ci.model.errors import InfrastructureError, KpatchError
 from kpatch_ci.pipeline.calls import CALLS, Call, decode, encode
@@ -76,13 +78,22 @@ def _worker(suite: str) -> Worker:
 def do_call(text: str) -> str:
     """Do a call, and answer: ``answer`` to the call of ``key``; or what is ``lacking`` of its artifacts; or why it was ``refused``.
 
-    A worker of another version or with other tools refuses: its figures would not be alike.
+    A worker of another version or with other tools refuses: its figures would not be alike. So does one whose caller's round is
+    over: guests that were ended meanwhile have not failed.
     """
     asked = json.loads(text)
-    try:
-        return json.dumps({"key": asked["key"], **_done(asked)})
-    except (KpatchError, OSError) as error:
-        return json.dumps({"key": asked["key"], "refused": str(error)})
+    with process.owned(str(asked.get("round", ""))):
+        try:
+            answer = _done(asked)
+            process.check_stopping()
+        except (KpatchError, OSError) as error:
+            answer = {"refused": str(error)}
+    return json.dumps({"key": asked["key"], **answer})
+
+
+def end_round(name: str) -> None:
+    """End what is at work here for one caller's round; what others have called for goes on. Returns at once: it runs in dask's own loop."""
+    threading.Thread(target=process.kill_of, args=(name,), name="end-round", daemon=True).start()
 
 
 def _done(asked: dict[str, Any]) -> dict[str, Any]:

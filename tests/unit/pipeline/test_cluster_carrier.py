@@ -23,8 +23,10 @@ from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.calls import BootAnswer, BootCall, Limits, ReplicateAnswer, ReplicateCall, encode
 from kpatch_ci.pipeline.cluster import carrier as carriers
+from kpatch_ci.pipeline.cluster import rounds as rounds_module
 from kpatch_ci.pipeline.cluster import there
 from kpatch_ci.pipeline.cluster.carrier import Carrier, Identity, Shared, _patience
+from kpatch_ci.pipeline.cluster.rounds import Rounds
 from kpatch_ci.pipeline.places import PlaceLost
 from kpatch_ci.pipeline.worker import Worker, code_version
 from kpatch_ci.store.artifacts import ArtifactStore
@@ -75,6 +77,11 @@ class Hub:
         self.futures: list[Late] = []
         self.submitted: list[dict[str, Any]] = []
         self.asked: list[dict[str, Any]] = []
+        self.ended: list[str] = []
+
+    def run(self, function: Any, *args: Any, on_error: str) -> None:
+        assert on_error == "return"
+        self.ended.append(args[0])
 
     def submit(self, func: Any, *args: Any, **kwargs: Any) -> Late:
         assert func.__qualname__ == carriers.done_there().__qualname__
@@ -97,7 +104,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def carrier(hub: Hub, tmp_path: Path, depot: Depot | None = None, **labels: float) -> Carrier:
-    return Carrier(hub, "tcp://a:1", IDENTITY, Shared(ArtifactStore(tmp_path / "here"), depot), labels)
+    return Carrier(Rounds(hub), "tcp://a:1", IDENTITY, Shared(ArtifactStore(tmp_path / "here"), depot), labels)
 
 
 def answered(console: str = "") -> dict[str, Any]:
@@ -195,13 +202,40 @@ def test_a_late_answer_and_one_that_comes_twice_reach_nobody(tmp_path: Path) -> 
     assert new.do(CALL) == BootAnswer(BOOT, "second\n")
     hub.futures[0].set(json.dumps({"key": hub.asked[0]["key"], **answered("late\n")}))
     hub.futures[1].set(json.dumps({"key": hub.asked[1]["key"], **answered("twice\n")}))
-    assert hub.asked[0] == hub.asked[1]
+    assert [{**asked, "round": ""} for asked in hub.asked[:1]] == [{**asked, "round": ""} for asked in hub.asked[1:]]
     assert hub.submitted[0]["key"] != hub.submitted[1]["key"]
 
 
 def test_a_run_that_is_being_ended_waits_for_nobody(tmp_path: Path) -> None:
     hub = Hub(None)
     assert lost_while_waiting(hub, carrier(hub, tmp_path), process.kill_all) == "this run is being ended"
+
+
+def test_what_a_stopped_round_has_called_for_is_ended_by_its_name_once_and_the_next_has_another(tmp_path: Path) -> None:
+    hub = Hub(None, answered())
+    rounds = Rounds(hub)
+    shared = Shared(ArtifactStore(tmp_path / "here"), None)
+    one, two = (Carrier(rounds, f"tcp://{name}:1", IDENTITY, shared) for name in "ab")
+    two.stop()
+    assert hub.ended == [], "nothing was called for yet"
+    assert lost_while_waiting(hub, one, one.stop) == "this run is being ended"
+    two.stop()
+    assert hub.ended == [hub.asked[0]["round"]]
+    two.do(CALL)
+    assert hub.asked[1]["round"] not in ("", hub.asked[0]["round"])
+
+
+def test_a_round_whose_workers_do_not_hear_of_its_end_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds_module, "TELLING", 0.05)
+    hub, heard = Hub(answered()), threading.Event()
+    monkeypatch.setattr(hub, "run", lambda *_, **__: heard.wait(20))
+    one = carrier(hub, tmp_path)
+    one.do(CALL)
+    one.stop()
+    assert not heard.is_set()
+    heard.set()
 
 
 def test_a_worker_that_does_not_answer_in_its_time_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
