@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kpatch_ci.cli.output import tables
-from kpatch_ci.config.load import DEFAULT_PROFILE, Config
+from kpatch_ci.config.load import Config
+from kpatch_ci.config.schema import DEFAULT_PROFILE
 from kpatch_ci.model.comparison import Comparison
 from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.session import Session

@@ -22,7 +22,8 @@ from kpatch_ci.cli.console import SafeConsole
 from kpatch_ci.cli.output import verbosity
 from kpatch_ci.cli.progress import LiveProgress, PlainProgress
 from kpatch_ci.config.accel import check_accelerators
-from kpatch_ci.config.load import DEFAULT_PROFILE, Config, Selection, load_config
+from kpatch_ci.config.load import Config, Selection, load_config
+from kpatch_ci.config.schema import DEFAULT_PROFILE
 from kpatch_ci.config.selection import Asked, Choice
 from kpatch_ci.kernel.build import default_jobs
 from kpatch_ci.model.machine import Accel

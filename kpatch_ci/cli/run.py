@@ -28,7 +28,8 @@ from kpatch_ci.cli.options import (
     stderr_console,
 )
 from kpatch_ci.cli.output import say, shows_everything
-from kpatch_ci.config.load import DEFAULT_PROFILE, Config
+from kpatch_ci.config.load import Config
+from kpatch_ci.config.schema import DEFAULT_PROFILE
 from kpatch_ci.model.result import RunResult, SeriesResult
 from kpatch_ci.model.series import Series
 from kpatch_ci.model.status import REAL_TIME, Mode, Status

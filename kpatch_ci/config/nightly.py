@@ -12,9 +12,9 @@ from pathlib import Path
 from kpatch_ci.board.file import load_any
 from kpatch_ci.config.entries import choices
 from kpatch_ci.config.history import parse_limit
-from kpatch_ci.config.load import DEFAULT_PROFILE, Config, Selection, load_config
+from kpatch_ci.config.load import Config, Selection, load_config
 from kpatch_ci.config.nightly_schema import ItemFile, MailFile
-from kpatch_ci.config.schema import PipelineFile
+from kpatch_ci.config.schema import DEFAULT_PROFILE, PipelineFile
 from kpatch_ci.model.errors import UserError, UserErrors
 from kpatch_ci.model.history import Limit
 from kpatch_ci.series.folder import folder_variants

@@ -14,6 +14,7 @@ from kpatch_ci.model.result import DEFAULT_ORIGIN
 from kpatch_ci.stats.precision import DEFAULT_MOST
 from kpatch_ci.store.yamlmodel import Strict
 
+DEFAULT_PROFILE = "default"
 Value = str | int | tuple[str | int, ...]
 """A setting's value, or several: the product of all lists gives the cases."""
 Positive = Annotated[int, pydantic.Field(gt=0)]

@@ -4,21 +4,18 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import threading
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from kpatch_ci.debian.toolroot import ToolRoot
 from kpatch_ci.guest import bootrecord, qemu, secondlook, snapshot
+from kpatch_ci.guest.booted import BAD_CLOCK, failed, keep_console, read, readiness, results
 from kpatch_ci.guest.events import find_event
 from kpatch_ci.guest.files import GuestFiles, guest_modules, machine_slice, make_files
 from kpatch_ci.guest.image import GuestImage
 from kpatch_ci.guest.runner import QEMU_LOG, Ended, Runner, devices
-from kpatch_ci.guest.tsc import keeps_time, told_its_rate
-from kpatch_ci.guest.verify import differences
+from kpatch_ci.guest.tsc import told_its_rate
 from kpatch_ci.model.boot import BootResult, Lost
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.digest import digest
@@ -30,7 +27,6 @@ from kpatch_ci.store.artifacts import ArtifactStore
 
 STAGE_VERSION = 3
 CLOCK_TRIES = 3
-BAD_CLOCK = "the guest could not measure its clock's rate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +139,12 @@ class Guests:
             if machine.real_time:
                 ended = self._fresh(files, build, machine, boot_seed, work, job="", log=log)
             else:
-                ready = _readiness(work, machine, build)
+                ready = readiness(work, machine, build)
                 ended = self._runner.boot(files, machine, boot_seed, work, timeout=self.boot_timeout, ready=ready)
-            facts = find_event(_text(work), "facts") or {}
+            facts = find_event(results(work), "facts") or {}
             attempt = replace(attempt, seconds=round(ended.seconds, 2), facts=facts, first=ended.first)
             if ended.lost:
-                return _failed(attempt, ended.lost, build, machine, work=work, log=log)
+                return failed(attempt, ended.lost, build, machine, work=work, log=log)
             if machine.real_time:
                 return _unsaved(attempt, _raw_run(work, ended, log), work=work, log=log)
             artifact = snapshot.keep(self.store, attempt, work)
@@ -178,7 +174,7 @@ class Guests:
             with self._runner.work("run-") as work:
                 log = logs / f"{name}.console.log"
                 ended = self._fresh(files, build, machine, boot.boot_seed, work, job=job, log=log)
-                return replace(_raw_run(work, ended, log), said=_read(work / qemu.CONSOLE_FILE), first=ended.first)
+                return replace(_raw_run(work, ended, log), said=read(work / qemu.CONSOLE_FILE), first=ended.first)
         saved = self._snapshot(boot, build, image, machine, logs)
         if saved is None:
             return RawRun(Status.ERROR, "", 0.0, "the snapshot was damaged, and the guest did not boot again")
@@ -186,7 +182,7 @@ class Guests:
         with self._runner.work("run-") as work:
             ended = self._runner.resume(files, machine, boot.boot_seed, saved, work, job=job, timeout=self._limit(job))
             raw = _raw_run(work, ended, logs / f"{name}.console.log")
-            return replace(raw, said=_read(work / qemu.CONSOLE_FILE))
+            return replace(raw, said=read(work / qemu.CONSOLE_FILE))
 
     def boot_plain(
         self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int, *, job: str = "shell\n"
@@ -227,7 +223,7 @@ class Guests:
     ) -> Ended:
         """Boot until its clock can be believed. Raises InfrastructureError where it never can, or QEMU does not run."""
         limits = {"boot_timeout": self.boot_timeout, "timeout": self._limit(job)}
-        ready = _readiness(work, machine, build)
+        ready = readiness(work, machine, build)
         for _ in range(CLOCK_TRIES):
             for name in (qemu.CONSOLE_FILE, qemu.RESULT_FILE):
                 (work / name).unlink(missing_ok=True)
@@ -276,61 +272,9 @@ def _boot_argv(machine: Machine, boot_seed: int, *, dtb: bool) -> list[str]:
     return argv(machine, boot_seed, dtb=dtb, qmp_fd=3)
 
 
-def _text(work: Path) -> str:
-    return _read(work / qemu.RESULT_FILE)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except FileNotFoundError:
-        return ""
-
-
-def _differences(facts: Mapping[str, Any], machine: Machine, build: BuildResult) -> tuple[str, ...]:
-    """See ``differences``; a kernel under test may have made the agent say anything."""
-    try:
-        return differences(facts, machine, build.release, [m.name for m in guest_modules(build, machine)])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        return (f"its facts have not the form of the agent's: {error!r}",)
-
-
-def _readiness(work: Path, machine: Machine, build: BuildResult) -> Callable[[], str | None]:
-    """What is asked when the guest has paused: is it the agent that says so, and is the guest what was asked for?"""
-
-    def ready() -> str | None:
-        text = _text(work)
-        facts = find_event(text, "facts")
-        if facts is None or find_event(text, "ready") is None:
-            end = find_event(text, "end")
-            return f"the guest's agent failed: {end.get('reason')}" if end else "the guest panicked before it was ready"
-        if not keeps_time(machine, _read(work / qemu.CONSOLE_FILE)):
-            return BAD_CLOCK
-        wrong = _differences(facts, machine, build)
-        return f"{secondlook.UNLIKE}: {'; '.join(wrong[:3])}" if wrong else None
-
-    return ready
-
-
-def _failed(
-    attempt: BootResult, lost: str, build: BuildResult, machine: Machine, *, work: Path, log: Path
-) -> BootResult:
-    text = _text(work)
-    # In real time the guest goes on past its boot: what ended it counts then, whatever the agent still said.
-    past = machine.real_time and find_event(text, "ready") is not None
-    end = None if past else find_event(text, "end")
-    return replace(
-        attempt,
-        differences=_differences(attempt.facts, machine, build) if attempt.facts else (),
-        console=_keep(work / qemu.CONSOLE_FILE, log),
-        reason=secondlook.twice(f"the guest's agent failed: {end.get('reason')}" if end else lost, attempt.first),
-        log_tail=tail(work / qemu.CONSOLE_FILE),
-    )
-
-
 def _unsaved(attempt: BootResult, run: RawRun, *, work: Path, log: Path) -> BootResult:
     """A boot in real time, whose guest went on to its end: the reason where it did not end well."""
-    console = _keep(work / qemu.CONSOLE_FILE, log)
+    console = keep_console(work / qemu.CONSOLE_FILE, log)
     if run.status is Status.PASSED:
         return replace(attempt, status=Status.PASSED, console=console)
     reason = secondlook.twice(run.reason, attempt.first)
@@ -338,7 +282,7 @@ def _unsaved(attempt: BootResult, run: RawRun, *, work: Path, log: Path) -> Boot
 
 
 def _raw_run(work: Path, ended: Ended, log: Path) -> RawRun:
-    text = _text(work)
+    text = results(work)
     end = find_event(text, "end")
     seconds = round(ended.seconds, 3)
     console = work / qemu.CONSOLE_FILE
@@ -346,14 +290,6 @@ def _raw_run(work: Path, ended: Ended, log: Path) -> RawRun:
         return RawRun(Status.PASSED, text, seconds)
     if ended.lost is None and ended.code:
         reason = f"QEMU ended with exit status {ended.code}"
-        return RawRun(Status.ERROR, text, seconds, reason, tail(work / QEMU_LOG), _keep(console, log))
+        return RawRun(Status.ERROR, text, seconds, reason, tail(work / QEMU_LOG), keep_console(console, log))
     reason = ended.lost or (str(end.get("reason")) if end else "the guest ended without a word")
-    return RawRun(Status.FAILED, text, seconds, reason, tail(console), _keep(console, log))
-
-
-def _keep(console: Path, log: Path) -> Path | None:
-    if not console.exists():
-        return None
-    log.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(console, log)
-    return log
+    return RawRun(Status.FAILED, text, seconds, reason, tail(console), keep_console(console, log))

@@ -15,7 +15,8 @@ from typing import Any
 
 from kpatch_ci import __version__
 from kpatch_ci.config.entries import SeriesEntry
-from kpatch_ci.config.load import DEFAULT_PROFILE, Config
+from kpatch_ci.config.load import Config
+from kpatch_ci.config.schema import DEFAULT_PROFILE
 from kpatch_ci.model.errors import UserError
 from kpatch_ci.model.hosts import HostUse
 from kpatch_ci.model.result import RunResult
