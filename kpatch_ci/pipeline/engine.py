@@ -55,6 +55,8 @@ class Node:
     """The place that alone may do ``elsewhere``; ``work`` is done where that is lost."""
     arch: str = ""
     """The architecture that it is of: a place may do a kind for some only."""
+    lane: str = ""
+    """What it is done on, one stage at a time: a board. Such a stage runs from here, and is to take no ``slot``."""
 
 
 class Observer(Protocol):
@@ -109,6 +111,8 @@ class Engine:
         self._held: Counter[str] = Counter()
         self._open: set[str] = set()
         """Places that have room."""
+        self._lanes: set[str] = set()
+        """Lanes that are taken."""
         self._grouped = bool(places) or newcomers is not None
         self._join(places)
         self._lost: Counter[str] = Counter()
@@ -163,8 +167,8 @@ class Engine:
 
     def _queue(self, ready: Ready, position: int, node: Node) -> None:
         portable = node.elsewhere is not None and self._lost[node.name] < LIVES
-        sort = (f"{node.kind} {node.arch}", portable, node.only if portable else "")
-        group = (sort, node.affinity) if self._grouped else EVERYTHING
+        sort = (f"{node.kind} {node.arch}", portable, node.only if portable else node.lane)
+        group = (sort, node.affinity) if self._grouped or node.lane else EVERYTHING
         ready.push(group, (node.priority, position, node.name))
 
     def _dispatch(
@@ -181,7 +185,8 @@ class Engine:
             there = self._places.get(place)
             if there and there.kinds in idle and not ready.waits_for(place):
                 continue
-            while (name := ready.pop(place, partial(self._takes, place))) is not None:
+            takes: Callable[[Sort], bool] = partial(self._takes, place)
+            while (name := ready.pop(place, takes)) is not None:
                 position, node = by_name[name]
                 known = node.lookup(self._values) if node.lookup and name not in self._unknown else None
                 if known is not None:
@@ -191,13 +196,13 @@ class Engine:
                 if not there and node.slot and not self._slots.take():
                     self._unknown.add(name)
                     self._queue(ready, position, node)
-                    break
+                    takes = self._takes_lane
+                    continue
                 self._unknown.discard(name)
                 ready.claim(node.affinity, place)
                 self._start(node, there, pools)
-            else:
-                if there and place in self._open:  # it has room, and there is nothing for such as it
-                    idle.add(there.kinds)
+            if there and place in self._open:  # it has room, and there is nothing for such as it
+                idle.add(there.kinds)
         return looked_up
 
     def _roomy(self) -> list[str]:
@@ -209,9 +214,16 @@ class Engine:
         kind, portable, only = sort
         if place != HERE:
             return portable and only in ("", place) and place in self._open and does(self._places[place], kind)
+        if not portable:
+            return not only or self._takes_lane(sort)
         if only:
             return only not in self._places
-        return not (self._spare_here and portable and any(does(one, kind) for one in self._places.values()))
+        return not (self._spare_here and any(does(one, kind) for one in self._places.values()))
+
+    def _takes_lane(self, sort: Sort) -> bool:
+        """Whether a sort of stage has a lane, and that is free: such a stage waits for no slot."""
+        _, portable, lane = sort
+        return not portable and lane != "" and lane not in self._lanes
 
     def _start(self, node: Node, there: Place | None, pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor]) -> None:
         self._observer.started(node)
@@ -221,6 +233,7 @@ class Engine:
             self._room(there)
         else:
             self._holding += node.slot
+            self._lanes.update(filter(None, [node.lane]))
         started = time.monotonic()
         values = {name: self._values[name] for name in node.needs}
         work = partial(node.elsewhere, values, there) if there and node.elsewhere else partial(node.work, values)
@@ -245,6 +258,7 @@ class Engine:
                 self._slots.refill()
             return
         self._at_work -= 1
+        self._lanes.discard(node.lane)
         if place is None and node.slot:
             self._slots.give()
             self._holding -= 1

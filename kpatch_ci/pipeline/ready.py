@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 Entry = tuple[int, int, str]
 """Priority, position in the plan, name."""
 Sort = tuple[str, bool, str]
-"""Kind, whether it can run elsewhere, and the one place where it is to run (or none)."""
+"""Kind, whether it can run elsewhere, and the one place where it is to run (or none); of what cannot, its lane (or none)."""
 Group = tuple[Sort, str]
 """The same, with its affinity."""
 OWN, FREE, OTHERS = 0, 1, 2

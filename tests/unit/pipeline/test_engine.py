@@ -139,3 +139,61 @@ def test_what_waits_for_a_slot_is_looked_up_once() -> None:
 
     run([node(str(n)) for n in range(6)], slots=1)
     assert sorted(looked) == [str(n) for n in range(6)]
+
+
+def lane(name: str, work: Any, on: str = "board", **more: Any) -> Node:
+    return Node(name, "boot", work, slot=False, lane=on, **more)
+
+
+def test_a_lane_does_one_stage_at_a_time_beside_others_and_takes_no_slot() -> None:
+    """Two boards are at work at once, with the one slot of this machine taken; on each it is one stage after the other."""
+    at_work: list[str] = []
+    most: list[int] = []
+    both, done = threading.Barrier(2), threading.Event()
+
+    def work(board: str) -> Any:
+        def on_it(_: Any) -> None:
+            at_work.append(board)
+            most.append(at_work.count(board))
+            both.wait(5)
+            at_work.remove(board)
+
+        return on_it
+
+    def last(_: Any) -> None:
+        done.set()
+
+    boots = [lane(f"{board}{n}", work(board), on=board) for n in range(3) for board in ("a", "b")]
+    end = lane("end", last, on="a", needs=tuple(node.name for node in boots))
+    values, _ = run([Node("build", "build", lambda _: done.wait(10), priority=-1), *boots, end], slots=1)
+    assert values["build"] is True
+    assert set(most) == {1}
+
+
+def test_what_waits_for_a_slot_does_not_keep_a_board_waiting() -> None:
+    """Builds come first, and there is no slot for all of them: what needs none goes on."""
+    freed = threading.Event()
+    builds = [Node(f"build {n}", "build", lambda _: freed.wait(5)) for n in range(3)]
+    values, _ = run([*builds, lane("boot", lambda _: freed.set(), priority=1)], slots=1)
+    assert [values[node.name] for node in builds] == [True] * 3
+
+
+def test_what_is_known_by_the_time_that_a_lane_is_free_is_not_done() -> None:
+    """A kernel that was seen to boot on a board is not booted there again for other seeds."""
+    made: list[str] = []
+
+    def boot(_: Any) -> str:
+        made.append("booted")
+        return "booted"
+
+    nodes = [lane(str(n), boot, lookup=lambda _: "known" if made else None) for n in range(4)]
+    values, _ = run(nodes)
+    assert sorted(values.values()) == ["booted", "known", "known", "known"]
+
+
+def test_a_lane_whose_stage_raises_ends_the_run() -> None:
+    def fail(_: Any) -> None:
+        raise InfrastructureError("board lab: gone")
+
+    with pytest.raises(InfrastructureError, match="board lab"):
+        run([lane("a", fail), lane("b", lambda _: None)])
