@@ -15,19 +15,18 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kpatch_ci.board import noise
+from kpatch_ci import process
 from kpatch_ci.board.bring_back import Keeper
-from kpatch_ci.board.check import NOTES, differences, is_that_kernel
 from kpatch_ci.board.console import Console, recorded
-from kpatch_ci.board.install import TOKEN, Files, Known, board_of, install, start
-from kpatch_ci.board.ssh import Connect, Shell, SilentError, connect
-from kpatch_ci.board.wait import Lost, kernel_under_test
+from kpatch_ci.board.install import TOKEN, Known, board_of, install, not_so, start
+from kpatch_ci.board.running import Failed, Start, Subject, Up, come_up, measure
+from kpatch_ci.board.ssh import BrokenError, Connect, Shell, connect
 from kpatch_ci.guest.events import find_event
-from kpatch_ci.guest.guests import RawRun, measured
+from kpatch_ci.guest.guests import RawRun
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.digest import digest
@@ -39,35 +38,6 @@ from kpatch_ci.store.cache import locked
 STAGE_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What is started: a build, its files for the board, the modules that it is to have loaded, and a boot seed."""
-
-    build: BuildResult
-    files: Files
-    modules: tuple[str, ...]
-    boot_seed: int
-
-
-@dataclass(slots=True)
-class Up:
-    """A kernel under test that answers and is what was asked for; what it said of itself so far."""
-
-    shell: Shell
-    console: Console
-    said: str
-    facts: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """Why there is none."""
-
-    reason: str
-    facts: Mapping[str, Any]
-    differences: tuple[str, ...] = ()
-
-
 class Boards:
     """Boards of one run. One kernel at a time on each, also of several runs on this machine. Times are wall seconds."""
 
@@ -76,13 +46,19 @@ class Boards:
         self._replicate_timeout = replicate_timeout
         self._connect = connect
         self._booted: dict[str, BootResult] = {}
-        self._lock, self._one_at_a_time = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
 
     def prepare(self, machine: Machine) -> str:
-        """Meet a board, and bring it back where a killed run left it; what it is, in words. Raises InfrastructureError."""
-        with locked(self._folder / board_of(machine).login.place):
+        """Meet a board, and bring it back where a killed run left it; what it is, in words. Its console command is tried.
+
+        Raises InfrastructureError.
+        """
+        self._work.mkdir(parents=True, exist_ok=True)
+        with self._held(machine), tempfile.TemporaryDirectory(prefix="board-", dir=self._work) as work:
             shell, known = self._keeper(machine).own()
             shell.close()
+            with recorded(board_of(machine).console, Path(work) / "console.log") as console:
+                _check_console(console, machine)
         return (
             f"board {machine.name} ({board_of(machine).login}) runs linux {known.release}, at {known.network.address}"
         )
@@ -103,8 +79,7 @@ class Boards:
 
     def boot(self, subject: Subject, machine: Machine, logs: Path) -> BootResult:
         """Start a kernel, check it, and bring the board back. A kernel that does not start is a result."""
-        with self._one_at_a_time:  # boots of other seeds wait for the first, and are answered by it
-            return self.find_boot(subject.build, machine, subject.boot_seed) or self._boot(subject, machine, logs)
+        return self.find_boot(subject.build, machine, subject.boot_seed) or self._boot(subject, machine, logs)
 
     def _boot(self, subject: Subject, machine: Machine, logs: Path) -> BootResult:
         build = subject.build
@@ -136,9 +111,7 @@ class Boards:
         """Start a kernel, do a job, and bring the board back. How it ended is a result; ``name`` is its log's."""
         started = time.monotonic()
         with self._started(subject, machine) as (up, console):
-            run = (
-                RawRun(Status.FAILED, "", 0.0, up.reason) if isinstance(up, Failed) else self._measure(up, machine, job)
-            )
+            run = _not_run(up) if isinstance(up, Failed) else measure(up, job, self._replicate_timeout)
             run = replace(run, seconds=round(time.monotonic() - started, 3), said=console.text)
             _note(find_event(run.text, "board"), logs / f"{name}.board.json")
             if run.status is not Status.PASSED:
@@ -150,112 +123,67 @@ class Boards:
         return Keeper(machine, self._connect, self._folder)
 
     @contextmanager
+    def _held(self, machine: Machine) -> Iterator[None]:
+        """The board for this alone, also of all runs on this machine. Who is told to stop waits no longer."""
+        with locked(self._folder / board_of(machine).login.place, process.check_stopping):
+            yield
+
+    @contextmanager
     def _started(self, subject: Subject, machine: Machine) -> Iterator[tuple[Up | Failed, Console]]:
         """A kernel that was started, checked; when this is left the board's own system is back."""
         keeper, token = self._keeper(machine), f"{TOKEN}{secrets.token_hex(8)}"
         self._work.mkdir(parents=True, exist_ok=True)
-        with (
-            locked(self._folder / board_of(machine).login.place),
-            tempfile.TemporaryDirectory(prefix="board-", dir=self._work) as work,
-        ):
-            shell, known = keeper.own()
-            with contextlib.closing(shell):
-                line = f"{command_line(machine, subject.boot_seed)} {token}"
-                install(shell, machine, known, subject.files, line)
-                with recorded(board_of(machine).console, Path(work) / "console.log") as console:
-                    yield from self._go(shell, subject, machine, known, token=token, console=console)
+        with self._held(machine), tempfile.TemporaryDirectory(prefix="board-", dir=self._work) as work:
+            line = f"{command_line(machine, subject.boot_seed)} {token}"
+            shell, known = self._loaded(keeper, subject, line)
+            log = Path(work) / "console.log"
+            with contextlib.closing(shell), recorded(board_of(machine).console, log, token) as console:
+                yield from self._go(shell, Start(subject, machine, self._connect, known, token, console))
 
-    def _go(
-        self, own: Shell, subject: Subject, machine: Machine, known: Known, *, token: str, console: Console
-    ) -> Iterator[tuple[Up | Failed, Console]]:
-        keeper, hangs, there = self._keeper(machine), False, None
+    def _loaded(self, keeper: Keeper, subject: Subject, line: str, *, again: bool = True) -> tuple[Shell, Known]:
+        """Logged in, and the kernel ready to be started. A connection that breaks meanwhile is made once more."""
+        machine = keeper.machine
+        shell, known = keeper.own(board_of(machine).timeouts.silence)
+        try:
+            install(shell, machine, known, subject.files, line)
+        except BaseException as error:
+            shell.close()
+            if again and isinstance(error.__cause__, BrokenError):
+                return self._loaded(keeper, subject, line, again=False)
+            raise
+        return shell, known
+
+    def _go(self, own: Shell, one: Start) -> Iterator[tuple[Up | Failed, Console]]:
+        keeper, console, found = self._keeper(one.machine), one.console, None
+        _check_console(console, one.machine)
         keeper.left()
         try:
-            start(own, machine)
-            found = kernel_under_test(self._connect, machine, known, token=token, console=console)
-            if isinstance(found, Lost):
-                hangs = not found.own
-                yield Failed(found.reason, {}), console
-            else:
-                there = found
-                yield self._checked(found, subject, machine, console), console
-                hangs = console.lost() is not None
+            console.begin()
+            start(own, one.machine)
+            found = come_up(one)
+            yield found, console
         finally:
-            if there is not None:
-                there.close()
-            keeper.bring_back(known.boot_id, hangs=hangs)
+            if found is not None and found.shell is not None:
+                found.shell.close()
+            told = found.hangs if isinstance(found, Failed) else None
+            keeper.bring_back(one.known.boot_id, hangs=console.lost() is not None if told is None else told)
 
-    def _checked(self, shell: Shell, subject: Subject, machine: Machine, console: Console) -> Up | Failed:
-        """Is it what was asked for?"""
-        limit = board_of(machine).timeouts.command
-        quiet = board_of(machine).quiet
-        try:
-            said = shell.run("kpci-agent facts", timeout=limit, watch=console.lost).output
-            notes = shell.run(NOTES, timeout=limit, watch=console.lost).output
-            unset = noise.failures(shell.run(noise.set_script(quiet), timeout=limit).output)
-            look = noise.read_look(shell.run(noise.LOOK, timeout=limit).output)
-        except SilentError as error:
-            return Failed(console.lost() or f"it answered, and then no more: {error}", {})
-        facts = find_event(said, "facts")
-        if facts is None:
-            return Failed(f"its agent failed: {said.strip()[-200:] or 'it said nothing'}", {})
-        facts = {**facts, "board": look}
-        wrong = [is_that_kernel(notes, subject.build), *_differences(facts, machine, subject)]
-        wrong += [f"cannot be set: {one}" for one in unset]
-        found = tuple(one for one in wrong if one)
-        if found:
-            return Failed(f"the board is not what was asked for: {'; '.join(found[:3])}", facts, found)
-        return Up(shell, console, json.dumps(facts) + "\n", facts)
 
-    def _measure(self, up: Up, machine: Machine, job: str) -> RawRun:
-        quiet, limit = board_of(machine).quiet, board_of(machine).timeouts.command
-        try:
-            before = self._cooled(up, machine)
-            if noise.too_hot(before, quiet):
-                what = (
-                    f"it did not cool down to {quiet.max_celsius:.0f} degrees Celsius within {quiet.cool_seconds:.0f} s"
-                )
-                return RawRun(Status.ERROR, up.said, 0.0, what)
-            done = up.shell.run("kpci-agent job", timeout=self._limit(job), stdin=job.encode(), watch=up.console.lost)
-            after = noise.read_look(up.shell.run(noise.LOOK, timeout=limit).output)
-        except SilentError as error:
-            return RawRun(Status.FAILED, up.said, 0.0, up.console.lost() or f"while it ran: {error}")
-        circumstances = json.dumps({"event": "board", "board": machine.name, "before": before, "after": after})
-        text = f"{up.said}{circumstances}\n{done.output}"
-        end = find_event(done.output, "end")
-        if not end or end.get("status") != "ok":
-            reason = up.console.lost() or str(
-                end.get("reason") if end else f"the agent ended without a word: {done.explain()}"
-            )
-            return RawRun(Status.FAILED, text, 0.0, reason)
-        lost = noise.disturbed(before, after, quiet)
-        return RawRun(Status.ERROR if lost else Status.PASSED, text, 0.0, lost or "")
+def _check_console(console: Console, machine: Machine) -> None:
+    """Raises InfrastructureError where the console command does not work: a crash would look like no answer."""
+    ended = console.ended_at_once()
+    if ended:
+        words = " ".join(console.tail.split())[-300:]
+        raise not_so(machine, f"{ended}{f': {words}' if words else ''}", f"try it: {board_of(machine).console}")
 
-    def _cooled(self, up: Up, machine: Machine) -> dict[str, Any]:
-        """What the board looks like when it is cool enough, or when waiting for that has taken too long."""
-        quiet = board_of(machine).quiet
-        end = time.monotonic() + quiet.cool_seconds
-        while True:
-            look = noise.read_look(up.shell.run(noise.LOOK, timeout=board_of(machine).timeouts.command).output)
-            if not noise.too_hot(look, quiet) or time.monotonic() > end:
-                return look
-            time.sleep(5)
 
-    def _limit(self, job: str) -> float:
-        return self._replicate_timeout * max(1, measured(job))
+def _not_run(failed: Failed) -> RawRun:
+    return RawRun(Status.FAILED, "", 0.0, failed.reason)
 
 
 def command_line(machine: Machine, boot_seed: int) -> str:
     """The kernel's: a panic reboots at once."""
     return " ".join(["panic=-1", *machine.kernel_args, f"kpci.boot_seed={boot_seed}"])
-
-
-def _differences(facts: Mapping[str, Any], machine: Machine, subject: Subject) -> tuple[str, ...]:
-    """A kernel under test may have made the agent say anything."""
-    try:
-        return differences(facts, machine, subject.build.release, subject.modules)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        return (f"its facts have not the form of the agent's: {error!r}",)
 
 
 def _note(seen: Mapping[str, Any] | None, log: Path) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from kpatch_ci import process
 from kpatch_ci.board.install import Known, board_of, examine, leave, not_so
 from kpatch_ci.board.ssh import Connect, Shell, SilentError
-from kpatch_ci.board.wait import TRY, meet, own_system
+from kpatch_ci.board.wait import STEP, TRY, meet, own_system
 from kpatch_ci.model.machine import Machine
 from kpatch_ci.store.atomic import write_text
 
@@ -35,22 +36,32 @@ class Keeper:
     def _mark(self) -> Path:
         return self.folder / f"{board_of(self.machine).login.place}.left"
 
-    def own(self) -> tuple[Shell, Known]:
-        """Logged in to the board's own system. Raises InfrastructureError that names the board."""
+    def own(self, patience: float = 0.0) -> tuple[Shell, Known]:
+        """Logged in to the board's own system, which may take ``patience`` seconds to answer.
+
+        Raises InfrastructureError that names the board.
+        """
         if self._mark.exists():
             log.info("board %s was left with a kernel under test: bringing it back", self.machine.name)
             self.bring_back(None)
-        try:
-            shell = self.connect(board_of(self.machine).login, TRY)
-        except SilentError as error:
-            raise not_so(
-                self.machine, f"it cannot be reached: {error}", "is it up, and is this its address?"
-            ) from error
+        shell = self._reached(time.monotonic() + patience)
         try:
             return shell, examine(shell, self.machine)
         except BaseException:
             shell.close()
             raise
+
+    def _reached(self, end: float) -> Shell:
+        while True:
+            try:
+                return self.connect(board_of(self.machine).login, TRY)
+            except SilentError as error:
+                if time.monotonic() < end:
+                    process.check_stopping()
+                    time.sleep(STEP)
+                    continue
+                hint = "is it up, and is this its address? --arch leaves it out"
+                raise not_so(self.machine, f"it cannot be reached: {error}", hint) from error
 
     def left(self) -> None:
         """From now on the board may run anything."""
@@ -67,16 +78,17 @@ class Keeper:
             self._leave(power, asked=asked)
             return
         back = (asked or power is None) and self._back(not_boot, limit)
+        tried = "and its machine file names no power switch"
         if not back and power is not None:
-            self._power(power)
-            back = self._back(not_boot, limit)
+            fault = self._power(power)
+            tried = f"and its power switch failed: {fault}" if fault else "even after a power cycle"
+            back = self._back(not_boot, limit)  # it may come by itself: a panic reboots
         if not back:
-            done = "even after a power cycle" if power else "and its machine file names no power switch"
-            raise not_so(self.machine, f"its own system did not come back within {limit:.0f} s, {done}", "look at it")
+            raise not_so(self.machine, f"its own system did not come back within {limit:.0f} s, {tried}", "look at it")
         self._mark.unlink(missing_ok=True)
 
     def _leave(self, power: str | None, *, asked: bool) -> None:
-        """After Ctrl-C nobody waits for the board; the mark stays, and the next run makes sure."""
+        """After Ctrl-C nobody waits for the board; the mark stays, and the next run makes sure. A switch that fails is said."""
         if not asked and power is not None:
             self._power(power)
         elif not asked:
@@ -97,9 +109,13 @@ class Keeper:
     def _back(self, not_boot: str | None, limit: float) -> bool:
         return own_system(self.connect, self.machine, not_boot, limit) is not None
 
-    def _power(self, command: str) -> None:
+    def _power(self, command: str) -> str:
+        """Switch it off and on; why that failed, or nothing."""
         log.info("board %s: power cycle", self.machine.name)
         done = process.run(["sh", "-c", command], timeout=POWER_TIMEOUT, last=True)
-        if not done.ok:
-            what = f"its power switch failed: {done.explain()}"
-            raise not_so(self.machine, f"{what}\n{done.output.rstrip()}", f"try it: {command}")
+        if done.ok:
+            return ""
+        words = " ".join(done.output.split())[-300:]
+        fault = f"{done.explain()}{f': {words}' if words else ''} (try it: {command})"
+        log.warning("board %s: its power switch failed: %s", self.machine.name, fault)
+        return fault

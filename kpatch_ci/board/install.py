@@ -22,6 +22,8 @@ KEXEC_FLAGS = {"arm64": "", "x86_64": "-c --args-linux"}
 """The x86_64 image is an ELF file (vmlinux), which kexec_load() takes and kexec_file_load() does not."""
 KINDS, KEPT = ("kernel", "initrd", "busybox"), 6
 """What is copied to a board, and how many of each stay there for the next time."""
+START_LOG = "start.log"
+"""What the last start said, in the board's folder."""
 TOKEN = "kpci.token="  # noqa: S105 (names a start, opens nothing)
 """Kernel argument that only the start that is waited for has."""
 PROCESSORS = {"arm64": "aarch64"}
@@ -88,14 +90,23 @@ def not_so(machine: Machine, what: str, hint: str) -> InfrastructureError:
     return InfrastructureError(f"board {machine.name} ({board_of(machine).login}): {what}", hint=hint)
 
 
-def ask(shell: Shell, machine: Machine, script: str, *, timeout: float | None = None, stdin: bytes = b"") -> str:
-    """What a command prints that has to work. Raises InfrastructureError; SilentError where the line breaks is one too."""
+def ask(
+    shell: Shell, machine: Machine, script: str, *, timeout: float | None = None, stdin: bytes = b"", failed: str = ""
+) -> str:
+    """What a command prints that has to work; ``failed`` says what it is where it does not. Raises InfrastructureError.
+
+    SilentError where the line breaks is one too.
+    """
     try:
         answer = shell.run(script, timeout=timeout or board_of(machine).timeouts.command, stdin=stdin)
     except SilentError as error:
         raise not_so(machine, f"it stopped answering: {error}", "is it up, and is the network?") from error
     if not answer.ok:
-        raise not_so(machine, answer.explain(), "the board's own system must be able to do this")
+        full = "No space left" in answer.errors
+        hint = (
+            "make room there, or name another `folder:`" if full else "the board's own system must be able to do this"
+        )
+        raise not_so(machine, failed + answer.explain(), hint)
     return answer.output
 
 
@@ -105,8 +116,10 @@ def copy(shell: Shell, machine: Machine, name: str, content: bytes) -> str:
     path = f"{board_of(machine).folder}/{name}-{digest[:32]}"
     if _arrived(ask(shell, machine, f"sha256sum {path} 2>/dev/null || true"), digest):
         return path
-    script = f"umask 077; gzip -dc > {path}.new && chmod 700 {path}.new && mv {path}.new {path} && sha256sum {path}"
-    said = ask(shell, machine, script, timeout=COPY_TIMEOUT, stdin=gzip.compress(content, 1))
+    keep = f"gzip -dc > {path}.new && chmod 700 {path}.new && mv {path}.new {path} && sha256sum {path}"
+    script = f"umask 077; {keep} || {{ rm -f {path}.new; exit 1; }}"
+    failed = f"{name} cannot be copied to {path}: "
+    said = ask(shell, machine, script, timeout=COPY_TIMEOUT, stdin=gzip.compress(content, 1), failed=failed)
     if not _arrived(said, digest):
         raise not_so(
             machine, f"what arrived is not what was sent (sha256 {said[:64]}, sent {digest})", "is its disk sound?"
@@ -130,18 +143,24 @@ def install(shell: Shell, machine: Machine, known: Known, files: Files, command_
     ask(shell, machine, f"umask 077; cat {common} {own} > {initrd} && rm -f {own}", timeout=COPY_TIMEOUT)
     line = shlex.quote(command_line)
     if board.boot_entry is None:
-        load = (
-            f"kexec {KEXEC_FLAGS[machine.arch]} -l {kernel} --initrd={initrd} --command-line={line} && rm -f {initrd}"
-        )
+        # What is packed has host keys in it: it goes away, also where it was not loaded.
+        load = f"kexec {KEXEC_FLAGS[machine.arch]} -l {kernel} --initrd={initrd} --command-line={line}; s=$?; rm -f {initrd}; exit $s"
+        failed = "kexec did not load the kernel: "
     else:
         load = f"export KERNEL={kernel} INITRD={initrd} CMDLINE={line}; {board.boot_entry}"
-    ask(shell, machine, load, timeout=COPY_TIMEOUT)
+        failed = "the boot entry was not made: "
+    ask(shell, machine, load, timeout=COPY_TIMEOUT, failed=failed)
 
 
 def _prune(folder: str, used: Sequence[str]) -> str:
-    """Script that removes what has not been used for the longest, so that kernels do not fill the board."""
+    """Script that removes what has not been used for the longest, so that kernels do not fill the board.
+
+    Never what is ``used`` now: on a board whose clock starts anew with each boot that may look the oldest.
+    """
+    mine = "|".join(used)
     old = "; ".join(
-        f'ls -t {folder}/{kind}-* | tail -n +{KEPT + 1} | while read -r f; do rm -f "$f"; done' for kind in KINDS
+        f'ls -t {folder}/{kind}-* | tail -n +{KEPT + 1} | while read -r f; do case $f in {mine}) ;; *) rm -f "$f" ;; esac; done'
+        for kind in KINDS
     )
     return f"(touch {' '.join(used)}; {old}) 2>/dev/null || true"
 
@@ -151,11 +170,12 @@ def start(shell: Shell, machine: Machine) -> None:
 
     systemd ends what runs and unmounts first, where it is there.
     """
+    log = f"{board_of(machine).folder}/{START_LOG}"
     if board_of(machine).boot_entry is None:
         go = "if [ -d /run/systemd/system ]; then systemctl kexec; else sync; kexec -e; fi"
     else:
         go = "if [ -d /run/systemd/system ]; then systemctl reboot; else sync; reboot -f; fi"
-    ask(shell, machine, f"setsid sh -c {shlex.quote(f'sleep 1; {go}')} </dev/null >/dev/null 2>&1 &")
+    ask(shell, machine, f"setsid sh -c {shlex.quote(f'sleep 1; {go}')} </dev/null >{log} 2>&1 &")
 
 
 def leave(shell: Shell) -> None:

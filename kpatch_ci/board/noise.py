@@ -6,6 +6,7 @@ A script prints ``key value`` lines; what a board has not is not there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +29,9 @@ cat_ load /proc/loadavg
 for k in model implementer part; do sed -n "s/^\(CPU \)*$k[^:]*: /cpu $k /p" /proc/cpuinfo; done
 """
 """POSIX shell. Devices stay away where the kernel has none of them."""
+COLDEST, HOTTEST = -40.0, 150.0
+"""Degrees Celsius that a sensor may show: one that is not wired shows -273, 255 or 2147483."""
+_WHOLE = re.compile(r"-?[0-9]{1,12}", re.ASCII)
 
 
 def set_script(quiet: Quiet) -> str:
@@ -68,21 +72,34 @@ def read_look(text: str) -> dict[str, Any]:
     cpu = found.get("cpu", {})
     if cpu:
         look["cpu"] = cpu.get("model") or f"implementer {cpu.get('implementer')} part {cpu.get('part')}"
-    heat = [int(v) / 1000 for v in found.get("millicelsius", {}).values() if v.lstrip("-").isdigit()]
+    heat = [celsius for n in _numbers(found, "millicelsius") if COLDEST <= (celsius := n / 1000) <= HOTTEST]
     look |= {"celsius": max(heat)} if heat else {}
-    counts = [int(v) for v in found.get("throttled", {}).values() if v.isdigit()]
+    counts = [n for n in _numbers(found, "throttled") if n >= 0]
     look |= {"throttled": sum(counts)} if counts else {}
-    look |= {"load": float(next(iter(found["load"].values())).split()[0])} if "load" in found else {}
+    load = [m for v in found.get("load", {}).values() if (m := re.match(r"[0-9]{1,6}\.[0-9]{1,6}\b", v, re.ASCII))]
+    look |= {"load": float(load[0][0])} if load else {}
     return look
 
 
+def _numbers(found: Mapping[str, Mapping[str, str]], key: str) -> list[int]:
+    """Those that are numbers: a sensor may show anything."""
+    return [int(value) for value in found.get(key, {}).values() if _WHOLE.fullmatch(value)]
+
+
 def _short(path: str) -> str:
-    return path.rstrip("/").split("/")[-2]
+    return path.rstrip("/").rpartition("/")[0].rpartition("/")[2] or path
 
 
 def failures(text: str) -> tuple[str, ...]:
     """What could not be set."""
     return tuple(line.removeprefix("failed ") for line in text.splitlines() if line.startswith("failed "))
+
+
+def unwatched(look: Mapping[str, Any], quiet: Quiet) -> tuple[str, ...]:
+    """What is to be watched and cannot be seen."""
+    if quiet.max_celsius is None or "celsius" in look:
+        return ()
+    return (f"no sensor shows a temperature, and {quiet.max_celsius:.0f} degrees Celsius are the limit",)
 
 
 def too_hot(look: Mapping[str, Any], quiet: Quiet) -> bool:
@@ -92,7 +109,7 @@ def too_hot(look: Mapping[str, Any], quiet: Quiet) -> bool:
 
 def disturbed(before: Mapping[str, Any], after: Mapping[str, Any], quiet: Quiet) -> str | None:
     """Why a run does not count, where the board slowed itself down meanwhile, or got too hot."""
-    more = after.get("throttled", 0) - before.get("throttled", 0)
+    more = after.get("throttled", 0) - before.get("throttled", after.get("throttled", 0))
     if more > 0:
         return f"the board throttled {more} times while it ran ({after.get('celsius', '?')} degrees Celsius)"
     if too_hot(after, quiet):

@@ -88,7 +88,7 @@ def own_part(network: Network, user: str, into: str, busybox: str) -> str:
         '[ -e "$a" ] && cat "$a" >> root/.ssh/authorized_keys; done || true',
         '[ -s root/.ssh/authorized_keys ] || { echo "no authorized_keys of the user"; exit 3; }',
         "chmod 644 etc/passwd; chmod 755 etc",
-        f"find etc kpci root | {shlex.quote(busybox)} cpio -o -H newc > {shlex.quote(into)} 2>/dev/null",
+        f"find etc kpci root | {shlex.quote(busybox)} cpio -o -H newc > {shlex.quote(into)}",
         f"cd /; rm -rf {folder}",
     )
     return "\n".join(lines)

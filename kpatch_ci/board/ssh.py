@@ -26,11 +26,17 @@ LOOK = 1.0
 """Seconds between two looks at what else might say that nothing will come."""
 KEEPALIVE = 15
 """Seconds between two words to a silent board: one that was reset says so then."""
+BEGINS = "kpatch-ci-begins"
+"""What a command's output begins after: a login shell's own files may print something first."""
 PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
 
 
 class SilentError(Exception):
     """Nobody answers there, or the connection broke: not yet, not any more. Never leaves this package."""
+
+
+class BrokenError(SilentError):
+    """The connection broke: who was there may be there still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +184,7 @@ class _Shell:
         import paramiko  # noqa: PLC0415
 
         # SSH_CONNECTION is lost on the way through sudo, and is wanted by who asks for the board's address.
-        inner = f'export PATH={PATH} LC_ALL=C KPCI_CONNECTION="$1"; {script}'
+        inner = f'export PATH={PATH} LC_ALL=C KPCI_CONNECTION="$1"; echo {BEGINS}; {script}'
         bounded = f'timeout {max(1, round(timeout))} sh -c {shlex.quote(inner)} sh "$SSH_CONNECTION"'
         # A kernel under test knows the user as root, and has no sudo.
         root = "" if self._login.user == "root" else '$([ "$(id -u)" = 0 ] || echo sudo -n) '
@@ -192,7 +198,7 @@ class _Shell:
             finally:
                 channel.close()
         except (paramiko.SSHException, OSError, EOFError, AttributeError) as error:
-            raise SilentError(str(error) or type(error).__name__) from error
+            raise BrokenError(str(error) or type(error).__name__) from error
 
     def close(self) -> None:
         _close(self._made)
@@ -222,7 +228,7 @@ class _Talk:
             if over and not moved:
                 return self._end()
             if closed and not moved:
-                raise SilentError("the connection broke")
+                raise BrokenError("the connection broke")
             self._give_up(now)
             if not moved:
                 time.sleep(POLL)
@@ -265,5 +271,6 @@ class _Talk:
     def _end(self) -> Answer:
         code = int(self.channel.recv_exit_status())
         if code < 0:
-            raise SilentError("the connection broke")
-        return Answer(code, self.out.decode(errors="replace"), self.err.decode(errors="replace"))
+            raise BrokenError("the connection broke")
+        before, begins, output = self.out.decode(errors="replace").partition(f"{BEGINS}\n")
+        return Answer(code, output if begins else before, self.err.decode(errors="replace"))

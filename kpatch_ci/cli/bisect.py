@@ -113,7 +113,8 @@ def command(mails: tuple[Path, ...], output: Path | None, as_json: bool, show_lo
     """
     prepared = _prepare(mails, given)
     directory = Path("results") if show_log else output_directory(output)[1]
-    session = open_session(prepared.config, jobs=given["jobs"], logs=directory / "logs", say=say)
+    starts = prepared.question.starts_kernels and not show_log
+    session = open_session(prepared.config, jobs=given["jobs"], logs=directory / "logs", say=say, boots=starts)
     request, session = _request(prepared, session, given)
     if show_log:
         click.echo(log_so_far(session, request), nl=False)

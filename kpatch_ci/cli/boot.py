@@ -14,6 +14,7 @@ from kpatch_ci.cli.output import print_json, say, tables
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.series import BASELINE
 from kpatch_ci.model.status import Status
+from kpatch_ci.pipeline.board import refuse_prompt
 from kpatch_ci.pipeline.plan import Depth
 from kpatch_ci.pipeline.run import execute, load_all
 from kpatch_ci.pipeline.session import open_session
@@ -39,6 +40,8 @@ def command(shell: bool, output: Path | None, as_json: bool, **options: Any) -> 
         raise click.UsageError("--shell wants --arch NAME and no --json: it is for a person at a terminal")
     options["seeds"] = options["seeds"] or 1
     config = chosen(options)
+    if shell:
+        refuse_prompt(config.machines[0])
     series = load_all(config) if options["series"] else ()
     _, directory = output_directory(output)
     session = open_session(config, jobs=options["jobs"], logs=directory / "logs", say=say, hosts=False)

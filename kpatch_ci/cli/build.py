@@ -45,7 +45,7 @@ def command(output: Path | None, as_json: bool, **options: Any) -> int:
     config, checks = chosen(options), chosen_checks(options)
     series = load_all(config)
     _, directory = output_directory(output)
-    session = open_session(config, jobs=options["jobs"], logs=directory / "logs", say=say, hosts=False)
+    session = open_session(config, jobs=options["jobs"], logs=directory / "logs", say=say, hosts=False, boots=False)
     with progress(stderr_console()) as observer:
         values = execute(session, series, observer, Depth(boots=False, checks=checks)).values
     arms = list(dict.fromkeys((BASELINE, *(arm.kernel for s in series for arm in s.arms))))

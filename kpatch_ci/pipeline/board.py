@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Boards among a run's machines: the same questions as to guests, put to a board where the machine is one."""
+"""Boards among a run's machines: what they are started with, and that they are there before any long work."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kpatch_ci.board.boards import Boards, Subject
+from kpatch_ci.board.boards import Boards
 from kpatch_ci.board.image import BoardImage, Sources, make_board_image
 from kpatch_ci.board.install import Files
+from kpatch_ci.board.running import Subject
 from kpatch_ci.debian.apt import Archives
 from kpatch_ci.debian.toolroot import ToolRoot
 from kpatch_ci.guest import cpio
 from kpatch_ci.guest.files import KERNEL, Module, guest_modules, pack_modules
-from kpatch_ci.guest.guests import Guests, RawRun
+from kpatch_ci.guest.guests import RawRun
 from kpatch_ci.guest.image import GuestImage
 from kpatch_ci.model.arch import ARCHES
 from kpatch_ci.model.boot import BootResult
@@ -85,24 +86,20 @@ def prepare_boards(machines: Sequence[Machine], kit: Kit, say: Callable[[str], N
         kit.image(machine.arch)
 
 
-class GuestsAndBoards(Guests):
-    """Guests, and boards where the machine is one."""
+@dataclass(frozen=True, slots=True)
+class OnBoards:
+    """What is asked of Guests, of boards."""
 
-    def __init__(self, guests: Guests, boards: Boards, kit: Kit) -> None:
-        self.__dict__.update(guests.__dict__)
-        self._boards, self._kit = boards, kit
+    boards: Boards
+    kit: Kit
 
-    def find_boot(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int) -> BootResult | None:
-        """See Guests; a board's boot only where this run made it."""
-        if machine.board:
-            return self._boards.find_boot(build, machine, boot_seed)
-        return super().find_boot(build, image, machine, boot_seed)
+    def find_boot(self, build: BuildResult, machine: Machine, boot_seed: int) -> BootResult | None:
+        """The boot, where this run made one of that kernel."""
+        return self.boards.find_boot(build, machine, boot_seed)
 
     def boot(self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int, logs: Path) -> BootResult:
-        """See Guests."""
-        if machine.board:
-            return self._boards.boot(self._kit.subject(build, image, machine, boot_seed), machine, logs)
-        return super().boot(build, image, machine, boot_seed, logs)
+        """See Boards.boot."""
+        return self.boards.boot(self.kit.subject(build, image, machine, boot_seed), machine, logs)
 
     def replicate(
         self,
@@ -115,18 +112,14 @@ class GuestsAndBoards(Guests):
         logs: Path,
         name: str,
     ) -> RawRun:
-        """See Guests."""
-        if machine.board:
-            subject = self._kit.subject(build, image, machine, boot.boot_seed)
-            return self._boards.replicate(subject, machine, job, logs=logs, name=name)
-        return super().replicate(boot, build, image, machine, job, logs=logs, name=name)
+        """See Boards.replicate."""
+        subject = self.kit.subject(build, image, machine, boot.boot_seed)
+        return self.boards.replicate(subject, machine, job, logs=logs, name=name)
 
-    def boot_plain(
-        self, build: BuildResult, image: GuestImage, machine: Machine, boot_seed: int, *, job: str = "shell\n"
-    ) -> int:
-        """See Guests. Raises UserError for a board: people log in to one."""
-        if machine.board:
-            login = machine.board.login
-            what = f"{machine.name} is a board, and a prompt on the terminal is a guest's"
-            raise UserError(what, where="--shell", expected=f"ssh -p {login.port} {login.user}@{login.address}")
-        return super().boot_plain(build, image, machine, boot_seed, job=job)
+
+def refuse_prompt(machine: Machine) -> None:
+    """Raises UserError for a board: people log in to one."""
+    if machine.board:
+        login = machine.board.login
+        what = f"{machine.name} is a board, and a prompt on the terminal is a guest's"
+        raise UserError(what, where="--shell", expected=f"ssh -p {login.port} {login.user}@{login.address}")

@@ -7,9 +7,10 @@ the same, or the place is refused. What they need travels by digest; what they m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kpatch_ci.guest.guests import Guests, RawRun
 from kpatch_ci.guest.image import GuestImage
@@ -18,6 +19,9 @@ from kpatch_ci.kernel.build import Builder, BuildRequest
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.machine import Machine
+
+if TYPE_CHECKING:
+    from kpatch_ci.pipeline.board import OnBoards
 
 BUILD, BOOT, RUN = "build", "boot", "run"
 GUEST_KINDS = frozenset({BOOT, RUN})
@@ -105,10 +109,12 @@ def does(place: Place, kind: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """This machine. The engine's own slots bound it."""
+    """This machine, and the boards that it starts. The engine's own slots bound it; what is on a board takes none."""
 
     builder: Builder
     guests: Guests
+    on_boards: Callable[[], OnBoards]
+    """Asked where a machine is a board."""
     name: str = HERE
     slots: int = 0
     kinds: frozenset[str] = frozenset({BUILD, *GUEST_KINDS})
@@ -136,6 +142,8 @@ class Here:
         memory: bool = False,
     ) -> BootResult:
         """Boot."""
+        if machine.board:
+            return self.on_boards().boot(build, image, machine, boot_seed, logs)
         boot = self.guests.boot(build, image, machine, boot_seed, logs)
         return with_memory(boot, machine) if memory else boot
 
@@ -151,4 +159,6 @@ class Here:
         name: str,
     ) -> RawRun:
         """Resume, or in real time boot anew."""
+        if machine.board:
+            return self.on_boards().replicate(boot, build, image, machine, job, logs=logs, name=name)
         return self.guests.replicate(boot, build, image, machine, job, logs=logs, name=name)

@@ -19,7 +19,7 @@ from kpatch_ci.kernel.build import Builder
 from kpatch_ci.kernel.source import TreeCache
 from kpatch_ci.model.build import Tree
 from kpatch_ci.pipeline.accelerators import prove_accelerators
-from kpatch_ci.pipeline.board import GuestsAndBoards, Kit, prepare_boards
+from kpatch_ci.pipeline.board import Kit, OnBoards, prepare_boards
 from kpatch_ci.pipeline.calls import Limits
 from kpatch_ci.pipeline.cluster.cluster import Cluster, open_cluster
 from kpatch_ci.pipeline.engine import Engine, Observer
@@ -80,7 +80,7 @@ class Session:
     def guests(self) -> Guests:
         """Boots with this session's tools."""
         limits = self.config.timeouts
-        made = Guests(
+        return Guests(
             self.cache,
             self.store,
             self.tools,
@@ -88,10 +88,11 @@ class Session:
             replicate_timeout=float(limits.replicate),
             silence_timeout=float(limits.silence),
         )
-        if not any(machine.board for machine in self.config.machines):
-            return made
-        boards = Boards(self.cache, replicate_timeout=float(limits.replicate))
-        return GuestsAndBoards(made, boards, board_kit(self.config, self.cache, self.tools, self.archives))
+
+    def on_boards(self) -> OnBoards:
+        """Boots on boards."""
+        boards = Boards(self.cache, replicate_timeout=float(self.config.timeouts.replicate))
+        return OnBoards(boards, board_kit(self.config, self.cache, self.tools, self.archives))
 
     @property
     def agent_sources(self) -> Path:
@@ -124,15 +125,16 @@ def open_tools(suite: str, archives: Archives | None, say: Say) -> tuple[Path, T
     return cache, tools, archives
 
 
-def open_session(config: Config, *, jobs: int, logs: Path, say: Say, hosts: bool = True) -> Session:
+def open_session(config: Config, *, jobs: int, logs: Path, say: Say, hosts: bool = True, boots: bool = True) -> Session:
     """Everything that a run needs before its first stage; without ``hosts`` this machine is alone.
 
-    Raises UserError or InfrastructureError.
+    ``boots``: something will be started, so that boards must answer and KVM must work. Raises UserError or InfrastructureError.
     """
     chosen = Archives(config.archives[0], config.archives[1]) if config.archives else None
     cache, tools, archives = open_tools(config.tools, chosen, say)
-    prepare_boards(config.machines, board_kit(config, cache, tools, archives), say)
-    prove_accelerators(config.machines, tools, say)
+    if boots:
+        prepare_boards(config.machines, board_kit(config, cache, tools, archives), say)
+        prove_accelerators(config.machines, tools, say)
     store = ArtifactStore(cache / "store")
     places = _open_hosts(config, tools, store, say) if hosts else ()
     trees = TreeCache(cache, tools, archives)

@@ -28,6 +28,7 @@ from kpatch_ci.model.machine import Machine
 from kpatch_ci.model.series import BASELINE, ApplyResult, Arm, Series
 from kpatch_ci.model.status import Status
 from kpatch_ci.model.workload import Case, Seed, WorkloadPlan
+from kpatch_ci.pipeline.board import OnBoards
 from kpatch_ci.pipeline.calls import CACHE
 from kpatch_ci.pipeline.engine import Node, Values
 from kpatch_ci.pipeline.measuring import One, differs, doubt, usable
@@ -53,12 +54,19 @@ class Stages:
     """time.monotonic() after which no boot and no replicate is begun; work goes boot by boot then."""
     _failures: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _boards: OnBoards | None = None
     _config: dict[str, dict[str, Requested]] = field(default_factory=dict)
 
     @property
     def here(self) -> Place:
         """This machine, as a place."""
-        return Here(self.builder, self.guests)
+        return Here(self.builder, self.guests, self.on_boards)
+
+    def on_boards(self) -> OnBoards:
+        """Boards of these stages: what one boot showed is known to the others."""
+        with self._lock:
+            self._boards = self._boards or self.session.on_boards()
+        return self._boards
 
     def _here(self, at: Callable[[Values, Place], Any], values: Values) -> Any:
         return at(values, self.here)
@@ -160,7 +168,12 @@ class Stages:
 
         def look(values: Values) -> BootResult | None:
             build = usable(values[built]) if differs(values, built, others) else None
-            found = self.guests.find_boot(build, values[image], machine, boot_seed) if build else None
+            if build is None:
+                return None
+            if machine.board:
+                found = self.on_boards().find_boot(build, machine, boot_seed)
+            else:
+                found = self.guests.find_boot(build, values[image], machine, boot_seed)
             return replace(found, arm=kernel) if found else None
 
         def at(values: Values, place: Place) -> BootResult | None:
@@ -224,8 +237,13 @@ class Stages:
 
 
 def _bound(node: Node, machine: Machine, boot: str) -> Node:
-    """A node that is cheaper where the boot was made; in real time it runs here alone: another machine has another clock."""
+    """A node that is cheaper where the boot was made; in real time it runs here alone: another machine has another clock.
+
+    What is done on a board takes no CPU of this machine, and one thing is done there at a time.
+    """
     node = replace(node, arch=machine.arch)
+    if machine.board:
+        return replace(node, elsewhere=None, slot=False, lane=f"board {machine.name}")
     return replace(node, elsewhere=None) if machine.real_time else replace(node, affinity=boot)
 
 

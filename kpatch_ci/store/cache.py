@@ -8,7 +8,8 @@ import fcntl
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.store.atomic import disk_errors
 
 log = logging.getLogger(__name__)
+
+POLL = 0.2
+"""Seconds between two tries of who may be told to wait no longer."""
 
 _held: set[Path] = set()
 """What threads of this process have locked."""
@@ -31,8 +35,11 @@ def cache_root() -> Path:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on ``path``.lock; the kernel drops it when the holder dies, however it dies."""
+def locked(path: Path, meanwhile: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold an exclusive lock on ``path``.lock; the kernel drops it when the holder dies, however it dies.
+
+    ``meanwhile`` is called now and then by who waits for it, and may raise: for locks that are held for long.
+    """
     with disk_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o644)
@@ -42,7 +49,7 @@ def locked(path: Path) -> Iterator[None]:
         except BlockingIOError:
             if path not in _held:  # one of our own threads needs no announcement
                 log.info("waiting for another kpatch-ci that is at work on %s", path.name)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _wait(descriptor, meanwhile)
         _held.add(path)
         try:
             yield
@@ -50,6 +57,18 @@ def locked(path: Path) -> Iterator[None]:
             _held.discard(path)
     finally:
         os.close(descriptor)
+
+
+def _wait(descriptor: int, meanwhile: Callable[[], None] | None) -> None:
+    if meanwhile is None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        meanwhile()
+        time.sleep(POLL)
 
 
 IN_USE = "in-use.lock"

@@ -7,12 +7,12 @@ import gzip
 import hashlib
 import json
 import re
-import time
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kpatch_ci.board.ssh import Answer, SilentError, Watch
+from kpatch_ci.board.ssh import Answer, BrokenError, SilentError, Watch
 from kpatch_ci.model.board import Board, Login, Timeouts
 from kpatch_ci.model.machine import Accel, Cluster, Machine
 
@@ -40,7 +40,7 @@ JOB_SAID = '{"event":"job","seed":1}\n{"event":"end","status":"ok","reason":"job
 def machine(**changes: Any) -> Machine:
     """A board of two CPUs, with a console and a power switch."""
     given = {
-        "console": "true",
+        "console": "sleep 600",
         "power_cycle": "true",
         "timeouts": Timeouts(boot=30, silence=12, back=60, command=5),
         **changes,
@@ -54,18 +54,12 @@ class Clock:
     """Time that passes only in sleep()."""
 
     now: float = 1000.0
-    wall: float = 0.0
-    """What time() says beyond the time stamps of files that are written now."""
-
-    def time(self) -> float:
-        return time.time() + self.wall
 
     def monotonic(self) -> float:
         return self.now
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
-        self.wall += seconds
 
 
 @dataclass
@@ -92,6 +86,10 @@ class FakeBoard:
     """What further looks at what disturbs print."""
     damages: bool = False
     """Whether what is copied arrives damaged."""
+    breaks: Counter[str] = field(default_factory=Counter)
+    """Part of a script -> how often the connection breaks under it, while the kernel lives on."""
+    refuses: dict[str, str] = field(default_factory=dict)
+    """Part of a script -> the last words on stderr with which it fails."""
 
     def connect(self, login: Login, timeout: float) -> FakeShell:
         self.clock.now += 0.1
@@ -153,7 +151,7 @@ class FakeBoard:
 
     def _doing(self, script: str, stdin: bytes) -> str:
         if script.startswith("kexec "):
-            self.loaded = script.split("--command-line=", 1)[1].split(" && ", maxsplit=1)[0].strip("'")
+            self.loaded = script.split("--command-line=", 1)[1].split("; s=$?", maxsplit=1)[0].strip("'")
         elif "kexec -e" in script:
             self.start()
         elif "reboot -f" in script:
@@ -181,7 +179,7 @@ class FakeBoard:
         if self.dies == "job":
             self.say("Kernel panic - not syncing: in the job\n")
             self._own()
-            raise SilentError("the connection broke")
+            raise BrokenError("the connection broke")
         return JOB_SAID
 
 
@@ -197,6 +195,13 @@ class FakeShell:
     ) -> Answer:
         if self.board.state in ("dead", "hung"):
             raise SilentError("no answer in time")
+        for part in self.board.breaks:
+            if part in script and self.board.breaks[part] > 0:
+                self.board.breaks[part] -= 1
+                raise BrokenError("the connection broke")
+        for part, words in self.board.refuses.items():
+            if part in script:
+                return Answer(1, "", words)
         return Answer(0, self.board.answer(script, stdin), "")
 
     def close(self) -> None:

@@ -37,6 +37,11 @@ class Question:
     """Boots after which nothing more is tried."""
 
     @property
+    def starts_kernels(self) -> bool:
+        """Whether kernels are booted: the others are only built, or looked into."""
+        return self.find not in (Find.BUILD, Find.SYMBOL)
+
+    @property
     def words(self) -> str:
         """For people."""
         where = f"on {self.machine.name}"

@@ -11,18 +11,22 @@ import pytest
 
 from kpatch_ci import process
 from kpatch_ci.board import boards as module
-from kpatch_ci.board import wait
-from kpatch_ci.board.boards import Boards, Subject
-from kpatch_ci.board.console import Console
+from kpatch_ci.board import bring_back, running, wait
+from kpatch_ci.board.boards import Boards
+from kpatch_ci.board.console import Console, recorded
 from kpatch_ci.board.install import Files
+from kpatch_ci.board.running import Subject
+from kpatch_ci.board.ssh import BrokenError, SilentError
 from kpatch_ci.guest.events import find_event
 from kpatch_ci.guest.guests import RawRun
-from kpatch_ci.model.board import Quiet
+from kpatch_ci.model.board import Login, Quiet
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult
+from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.machine import Machine
 from kpatch_ci.model.status import Status
-from tests.fakes.board import NOTES, Clock, FakeBoard, machine
+from kpatch_ci.store.cache import locked
+from tests.fakes.board import NOTES, Clock, FakeBoard, FakeShell, machine
 
 JOB = "seed\t1\ntimeout\t60\nrun\thackbench\n"
 
@@ -31,7 +35,7 @@ JOB = "seed\t1\ntimeout\t60\nrun\thackbench\n"
 def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeBoard:
     clock = Clock()
     made = FakeBoard(clock, console=tmp_path / "console.log")
-    for place in (wait, module):
+    for place in (wait, module, running, bring_back):
         monkeypatch.setattr(place, "time", clock)
 
     def power(argv: list[str], **_: object) -> process.Completed:
@@ -39,12 +43,12 @@ def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeBoard:
         return process.Completed(tuple(argv), 0, 0.1, False, "")
 
     class Recorded:
-        def __init__(self, command: str | None, path: Path) -> None:
-            made.console = path
+        def __init__(self, command: str | None, path: Path, token: str) -> None:
+            made.console, self.token = path, token
 
         def __enter__(self) -> Console:
             assert made.console
-            return Console(made.console)
+            return Console(made.console, self.token)
 
         def __exit__(self, *_: object) -> None:
             pass
@@ -203,7 +207,7 @@ def test_a_run_in_which_the_board_throttled_does_not_count(board: FakeBoard, tmp
 
 
 def test_a_hot_board_waits_until_it_is_cool(board: FakeBoard, tmp_path: Path) -> None:
-    board.looks = ["", HOT.format(70000), HOT.format(66000), HOT.format(59000), HOT.format(59500)]
+    board.looks = [HOT.format(70000), HOT.format(70000), HOT.format(66000), HOT.format(59000), HOT.format(59500)]
     found = run(board, tmp_path, machine(quiet=Quiet(max_celsius=60)))
     assert found.status is Status.PASSED
     seen = find_event(found.text, "board")
@@ -212,7 +216,155 @@ def test_a_hot_board_waits_until_it_is_cool(board: FakeBoard, tmp_path: Path) ->
 
 
 def test_a_board_that_stays_hot_is_not_measured(board: FakeBoard, tmp_path: Path) -> None:
-    board.looks = ["", *[HOT.format(70000)] * 100]
+    board.looks = [HOT.format(70000)] * 100
     found = run(board, tmp_path, machine(quiet=Quiet(max_celsius=60, cool_seconds=30)))
     assert (found.status, found.reason) == (Status.ERROR, "it did not cool down to 60 degrees Celsius within 30 s")
     assert "kpci-agent job" not in board.asked
+
+
+def test_a_board_without_a_sensor_cannot_be_kept_cool(board: FakeBoard, tmp_path: Path) -> None:
+    found = boot(board, tmp_path, machine(quiet=Quiet(max_celsius=60)))
+    assert found.status is Status.FAILED
+    assert "no sensor shows a temperature, and 60 degrees Celsius are the limit" in found.reason
+
+
+def test_a_connection_that_breaks_while_the_kernel_lives_is_an_error_and_no_failure(
+    board: FakeBoard, tmp_path: Path
+) -> None:
+    board.breaks["kpci-agent job"] = 1
+    found = run(board, tmp_path)
+    why = "while it ran: the connection broke, and the same kernel answers again: not its fault"
+    assert (found.status, found.reason) == (Status.ERROR, why)
+    assert (board.state, board.power_cycles) == ("own", 0)
+
+
+def test_a_connection_that_breaks_because_the_kernel_is_gone_is_a_failed_run(
+    board: FakeBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a console: a reboot is all that is seen."""
+    monkeypatch.setattr(FakeBoard, "say", lambda *_: None)
+    board.dies = "job"
+    found = run(board, tmp_path)
+    why = "while it ran: the connection broke, and the board is back with 6.12.0-own"
+    assert (found.status, found.reason) == (Status.FAILED, why)
+
+
+def test_a_kernel_that_nobody_reaches_any_more_is_a_failed_run(
+    board: FakeBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hang(_: FakeBoard) -> str:
+        board.state = "hung"
+        raise BrokenError("the connection broke")
+
+    monkeypatch.setattr(FakeBoard, "_job", hang)
+    began = board.clock.now
+    found = run(board, tmp_path)
+    assert (found.status, found.reason) == (Status.FAILED, "while it ran: the connection broke")
+    assert 12 <= board.clock.now - began < 60, "it was looked for"
+
+
+def test_a_network_that_breaks_once_more_after_the_boot_is_no_failed_boot(board: FakeBoard, tmp_path: Path) -> None:
+    board.breaks["kpci-agent facts"] = 2
+    assert boot(board, tmp_path).status is Status.PASSED
+    board.breaks["kpci-agent facts"] = 3
+    found = boot(board, tmp_path)
+    assert found.reason == "it answered, and then no more: the connection broke"
+    assert (board.state, board.power_cycles) == ("own", 0), "it could be asked to reboot"
+
+
+def test_what_a_console_server_shows_of_an_earlier_start_is_not_this_kernels(
+    board: FakeBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shows_old(console: Console) -> None:
+        board.say("[    1.0] Kernel command line: kpci.token=0123456789abcdef\nKernel panic - not syncing: old\n")
+
+    monkeypatch.setattr(Console, "ended_at_once", shows_old)
+    assert (boot(board, tmp_path).status, run(board, tmp_path).status) == (Status.PASSED, Status.PASSED)
+
+
+def test_what_its_own_system_says_as_it_goes_down_is_not_this_kernels(
+    board: FakeBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = Console.begin
+
+    def goes_down(console: Console) -> None:
+        begin(console)
+        board.say("BUG: workqueue lockup - pool cpus=0\n")
+
+    monkeypatch.setattr(Console, "begin", goes_down)
+    assert boot(board, tmp_path).status is Status.PASSED
+
+
+def test_a_console_command_that_does_not_work_is_an_error_before_the_board_is_left(
+    board: FakeBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "recorded", recorded)
+    broken = machine(console="echo no such console; exit 4")
+    what = r"board lab .*: its console command ended with exit status 4: no such console"
+    with pytest.raises(InfrastructureError, match=what):
+        boot(board, tmp_path, broken)
+    assert (board.state, board.boots) == ("own", 0)
+    with pytest.raises(InfrastructureError, match=what):
+        boards(board, tmp_path).prepare(broken)
+
+
+@pytest.mark.parametrize(
+    ("part", "words", "said"),
+    [
+        ("kexec -c", "Cannot load", ("kexec did not load the kernel: Cannot load", "must be able to do this")),
+        ("gzip -dc", "No space left on device", ("kernel cannot be copied to /var/tmp/kpatch-ci/", "make room there")),
+    ],
+)
+def test_what_a_board_cannot_do_before_the_start_is_no_kernels_fault(
+    board: FakeBoard, tmp_path: Path, part: str, words: str, said: tuple[str, str]
+) -> None:
+    board.refuses[part] = words
+    with pytest.raises(InfrastructureError, match=f"board lab .*: {said[0]}") as caught:
+        boot(board, tmp_path)
+    assert said[1] in str(caught.value.hint)
+    assert (board.state, board.boots) == ("own", 0)
+
+
+def test_a_start_that_never_happens_is_an_error_and_the_board_is_its_own(board: FakeBoard, tmp_path: Path) -> None:
+    board.answers["kexec -e"] = ""
+    with pytest.raises(InfrastructureError, match="the kernel was never started"):
+        boot(board, tmp_path)
+    assert (board.state, board.power_cycles) == ("own", 0)
+
+
+def test_who_is_told_to_stop_waits_no_longer_for_a_board_that_another_run_has(
+    board: FakeBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopping() -> None:
+        raise InfrastructureError("stopping")
+
+    monkeypatch.setattr(process, "check_stopping", stopping)
+    with locked(tmp_path / "cache/boards/board.example-22"), pytest.raises(InfrastructureError, match="stopping"):
+        boot(board, tmp_path)
+
+
+def test_a_connection_that_breaks_while_it_is_copied_is_made_once_more(board: FakeBoard, tmp_path: Path) -> None:
+    board.breaks["gzip -dc"] = 1
+    assert boot(board, tmp_path).status is Status.PASSED
+    board.files.clear()
+    board.breaks["gzip -dc"] = 2
+    with pytest.raises(InfrastructureError, match=r"board lab .*: it stopped answering: the connection broke"):
+        boot(board, tmp_path)
+
+
+def test_a_board_that_does_not_answer_between_two_starts_is_waited_for_a_little(
+    board: FakeBoard, tmp_path: Path
+) -> None:
+    connect, began = board.connect, board.clock.now
+
+    def away(login: Login, timeout: float) -> FakeShell:
+        if board.clock.now < began + 5:
+            raise SilentError("timed out")
+        return connect(login, timeout)
+
+    made = Boards(tmp_path / "cache", replicate_timeout=60, connect=away)
+    assert made.boot(subject(tmp_path), machine(), tmp_path / "logs").status is Status.PASSED
+    board.state = "dead"
+    with pytest.raises(InfrastructureError, match="it cannot be reached: timed out"):
+        made.replicate(subject(tmp_path), machine(), JOB, logs=tmp_path / "logs", name="one")
+    assert board.clock.now - began > 12

@@ -24,9 +24,9 @@ def board(monkeypatch: pytest.MonkeyPatch) -> FakeBoard:
     monkeypatch.setattr(wait, "time", clock)
 
     def power(argv: list[str], **_: object) -> process.Completed:
-        made.power_cycle()
-        works = argv[-1] != "false"
-        return process.Completed(tuple(argv), 0 if works else 1, 0.1, False, "no such outlet")
+        if argv[-1] != "false":
+            made.power_cycle()
+        return process.Completed(tuple(argv), 0 if argv[-1] == "true" else 1, 0.1, False, "no such outlet")
 
     monkeypatch.setattr(process, "run", power)
     return made
@@ -96,9 +96,32 @@ def test_without_a_power_switch_it_waits_and_then_says_that_there_is_none(board:
 def test_a_power_switch_that_fails_is_said_with_its_words(board: FakeBoard, tmp_path: Path) -> None:
     board.state = "dead"
     with pytest.raises(
-        InfrastructureError, match="its power switch failed: sh failed with exit status 1\nno such outlet"
+        InfrastructureError,
+        match=r"did not come back within 60 s, and its power switch failed: sh failed with exit status 1: no such outlet \(try it: false\)",
     ):
         keeper(board, tmp_path, machine(power_cycle="false")).bring_back(None)
+
+
+def test_a_board_that_comes_back_although_its_power_switch_failed_is_no_error(
+    board: FakeBoard, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    board.state = "dead"
+    keeper(board, tmp_path, machine(power_cycle="says no")).bring_back(None)
+    assert board.state == "own"
+    assert "board lab: its power switch failed: sh failed with exit status 1: no such outlet" in caplog.text
+    assert not mark(tmp_path).exists()
+
+
+def test_a_power_switch_that_hangs_is_ended_and_said(
+    board: FakeBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hangs(argv: list[str], *, timeout: float, last: bool) -> process.Completed:
+        return process.Completed(tuple(argv), -9, timeout, True, "")
+
+    monkeypatch.setattr(process, "run", hangs)
+    board.state = "dead"
+    with pytest.raises(InfrastructureError, match=r"its power switch failed: sh was ended after 60 s \(timeout\)"):
+        keeper(board, tmp_path).bring_back(None, hangs=True)
 
 
 def test_what_a_killed_run_left_is_brought_back_before_anything_else(board: FakeBoard, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from kpatch_ci.board.install import Files, _prune, copy, examine, install, start
 from kpatch_ci.model.errors import InfrastructureError
+from tests.conftest import FakeTool
 from tests.fakes.board import NETWORK, FakeBoard, FakeShell, machine
 
 HEAD = "0\nx86_64\n6.12.0-own\nboot-1\nroot=/dev/sda1\n"
@@ -75,7 +76,7 @@ def test_kexec_gets_the_command_line_and_leaves_no_keys_behind(tmp_path: Path) -
     assert board.loaded == "panic=-1 kpci.token=7"
     load = board.asked[-1]
     assert load.startswith("kexec -c --args-linux -l /var/tmp/kpatch-ci/kernel-")
-    assert load.endswith("&& rm -f /var/tmp/kpatch-ci/initrd")
+    assert load.endswith("; s=$?; rm -f /var/tmp/kpatch-ci/initrd; exit $s")
     start(shell(board), machine())
     assert (board.state, board.command_line) == ("test", "panic=-1 kpci.token=7")
 
@@ -100,3 +101,37 @@ def test_what_was_used_last_stays_on_the_board_and_the_oldest_goes(tmp_path: Pat
     done = subprocess.run(["/bin/sh", "-c", _prune(str(tmp_path), [f"{tmp_path}/kernel-0"])], check=False)
     assert done.returncode == 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["initrd", *(f"kernel-{n}" for n in (0, 4, 5, 6, 7, 8))]
+
+
+def test_what_is_used_now_stays_on_a_board_whose_clock_is_wrong(tmp_path: Path, fake_tool: FakeTool) -> None:
+    """Without a battery it begins at 1970 with each boot, and what was touched now looks the oldest."""
+    for number in range(9):
+        path = tmp_path / f"kernel-{number}"
+        path.write_text("")
+        os.utime(path, (1e9 + number, 1e9 + number))
+    fake_tool("touch", 'exec /usr/bin/touch -d 1970-01-01T00:01 "$@"')
+    subprocess.run(["/bin/sh", "-c", _prune(str(tmp_path), [f"{tmp_path}/kernel-4"])], check=True)
+    assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == [f"kernel-{n}" for n in range(2, 9)]
+
+
+def test_a_copy_that_finds_no_room_leaves_nothing_of_itself(tmp_path: Path, fake_tool: FakeTool) -> None:
+    board, folder = FakeBoard(), tmp_path / "folder"
+    folder.mkdir()
+    copy(shell(board), machine(folder=str(folder)), "kernel", b"an image")
+    script = board.asked[-1]
+    fake_tool("gzip", 'echo part; echo "gzip: stdout: No space left on device" >&2; exit 1')
+    done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "gzip: stdout: No space left on device\n")
+    assert list(folder.iterdir()) == []
+
+
+def test_what_was_packed_goes_away_also_where_kexec_does_not_take_it(tmp_path: Path, fake_tool: FakeTool) -> None:
+    board, folder = FakeBoard(), tmp_path / "folder"
+    folder.mkdir()
+    lab = machine(folder=str(folder))
+    install(shell(board), lab, examine(shell(board), lab), files(tmp_path), "panic=-1")
+    (folder / "initrd").write_text("with host keys")
+    fake_tool("kexec", 'echo "kexec_load failed: Invalid argument" >&2; exit 255')
+    done = subprocess.run(["/bin/sh", "-c", board.asked[-1]], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (255, "kexec_load failed: Invalid argument\n")
+    assert list(folder.iterdir()) == []

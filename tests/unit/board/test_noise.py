@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kpatch_ci.board.noise import LOOK, disturbed, failures, read_look, set_script, too_hot
+from kpatch_ci.board.noise import LOOK, disturbed, failures, read_look, set_script, too_hot, unwatched
 from kpatch_ci.model.board import Quiet
 
 CPU = "/sys/devices/system/cpu"
@@ -111,3 +111,22 @@ def test_without_a_limit_or_a_sensor_nothing_is_too_hot() -> None:
     assert not too_hot({"celsius": 99.0}, Quiet())
     assert not too_hot({}, Quiet(max_celsius=50))
     assert too_hot({"celsius": 50.1}, Quiet(max_celsius=50))
+
+
+def test_a_sensor_that_shows_nonsense_is_left_out() -> None:
+    values = ("-274000", "2147483647", "255000", "--5", "\u00b2", "warm", "0x20", "48000")
+    said = "".join(f"millicelsius /sys/class/thermal/thermal_zone{n}/temp {v}\n" for n, v in enumerate(values))
+    said += "throttled x -1\nthrottled /sys/y many\nload /proc/loadavg nan 0 0\ngovernor odd performance\nload\n"
+    assert read_look(said) == {"celsius": 48.0, "governor": {"odd": "performance"}}
+    assert read_look("load /proc/loadavg \nkhz\n") == {}
+
+
+def test_a_count_that_was_not_there_before_has_not_risen() -> None:
+    assert disturbed({}, {"throttled": 7}, Quiet()) is None
+
+
+def test_a_limit_that_nobody_can_watch_is_said() -> None:
+    assert unwatched({}, Quiet(max_celsius=60)) == (
+        "no sensor shows a temperature, and 60 degrees Celsius are the limit",
+    )
+    assert unwatched({"celsius": 41.0}, Quiet(max_celsius=60)) == unwatched({}, Quiet()) == ()

@@ -28,6 +28,7 @@ class FakeChannel:
 
     hangs: bool = False
     breaks: bool = False
+    greets: bytes = b""
     command: str = ""
     stdin: bytes = b""
     closed: bool = False
@@ -49,7 +50,8 @@ class FakeChannel:
             self.closed = True
             return
         done = subprocess.run(["/bin/sh", "-c", self.command], input=self.stdin, capture_output=True, check=False)
-        self._out, self._err, self._code, self.eof_received = done.stdout, done.stderr, done.returncode, True
+        self._out, self._err = self.greets + done.stdout, done.stderr
+        self._code, self.eof_received = done.returncode, True
 
     def send_ready(self) -> bool:
         return True
@@ -176,6 +178,11 @@ def test_a_command_gets_its_input_and_gives_both_outputs(monkeypatch: pytest.Mon
     assert found.explain() == "it's"
 
 
+def test_what_a_login_shell_says_first_is_not_the_commands_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = FakeConnection(channel=FakeChannel(greets=b"Welcome to the lab!\n"))
+    assert connected(monkeypatch, made).run("echo 0", timeout=5) == Answer(0, "0\n", "")
+
+
 def test_a_command_is_bounded_there_too_and_goes_through_sudo_where_one_is_not_root(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -190,17 +197,17 @@ def test_a_command_is_bounded_there_too_and_goes_through_sudo_where_one_is_not_r
     assert 'exec $([ "$(id -u)" = 0 ] || echo sudo -n) timeout 1 sh -c' in shlex.split(other.channel.command)[2]
 
 
-@pytest.mark.parametrize(("uid", "said"), [("0", "as it is\n"), ("1000", "through sudo: as it is\n")])
+@pytest.mark.parametrize(("uid", "said"), [("0", ""), ("1000", "through sudo\n")])
 def test_sudo_is_used_only_by_who_is_not_root_there(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, uid: str, said: str
 ) -> None:
     """A kernel under test knows the user as root, and has no sudo."""
-    for name, text in (("id", f"echo {uid}"), ("sudo", 'shift; printf "through sudo: "; exec "$@"')):
+    for name, text in (("id", f"echo {uid}"), ("sudo", 'shift; echo through sudo >&2; exec "$@"')):
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setattr(ssh, "PATH", f"{tmp_path}:{ssh.PATH}")
     shell = connected(monkeypatch, FakeConnection(), Login("board.example", user="ci"))
-    assert shell.run("echo as it is", timeout=5).output == said
+    assert shell.run("echo as it is", timeout=5) == Answer(0, "as it is\n", said)
 
 
 def test_a_connection_that_breaks_is_noticed_and_so_is_what_a_watch_says(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,11 @@ from kpatch_ci.board import wait
 from kpatch_ci.board.console import Console
 from kpatch_ci.board.install import Known
 from kpatch_ci.board.own import Network
+from kpatch_ci.board.ssh import SilentError
 from kpatch_ci.board.wait import Lost, kernel_under_test, own_system
-from tests.fakes.board import Clock, FakeBoard, machine
+from kpatch_ci.model.board import Login
+from kpatch_ci.model.errors import InfrastructureError
+from tests.fakes.board import Clock, FakeBoard, FakeShell, machine
 
 START = "kpci.token=1234"
 KNOWN = Known("6.12.0-own", "boot-0", Network("52:54:00:12:34:56", "192.0.2.7/24", None))
@@ -98,8 +101,25 @@ def test_a_console_that_says_nothing_is_said_too(board: FakeBoard) -> None:
     assert lost.reason.endswith("; its console said nothing")
 
 
-def test_a_board_that_never_leaves_its_own_system_is_not_called_hanging(board: FakeBoard) -> None:
-    assert waited(board) == Lost("the board's own system did not give way within 30 s", own=True)
+def test_a_board_that_never_leaves_its_own_system_is_at_fault_and_no_kernel_is(board: FakeBoard) -> None:
+    board.answers["start.log"] = "Failed to start kexec.target:\nno kernel is loaded\n"
+    what = "its own system did not give way within 30 s: the kernel was never started"
+    with pytest.raises(
+        InfrastructureError, match=rf"board lab .*: {what} \(Failed to start kexec.target: no kernel is loaded\)"
+    ):
+        waited(board)
+
+
+def test_a_board_that_was_away_for_a_moment_and_never_left_is_at_fault_too(board: FakeBoard) -> None:
+    connect, away = board.connect, [SilentError("timed out")] * 2
+
+    def flaky(login: Login, timeout: float) -> FakeShell:
+        if away:
+            raise away.pop()
+        return connect(login, timeout)
+
+    with pytest.raises(InfrastructureError, match="the kernel was never started"):
+        kernel_under_test(flaky, machine(), KNOWN, token=START, console=Console(Path("/nonexistent/console")))
 
 
 def test_its_own_system_counts_only_after_another_boot(board: FakeBoard) -> None:

@@ -34,10 +34,12 @@ class Shell:
     monkeypatch: pytest.MonkeyPatch
     capsys: pytest.CaptureFixture[str]
     opened: int = 0
+    starts: bool = True
+    """Whether it was said that kernels will be started."""
 
     def __post_init__(self) -> None:
-        def open_session(config: Config, *, jobs: int, logs: Path, say: Callable[[str], None]) -> Session:
-            self.opened += 1
+        def open_session(config: Config, *, jobs: int, logs: Path, say: Callable[[str], None], boots: bool) -> Session:
+            self.opened, self.starts = self.opened + 1, boots
             cache, archives = self.place / "cache", Archives("http://main.invalid", None)
             tools = ToolRoot(self.place, "trixie", "f", {})
             tree = TreeCache(cache, tools, archives).get(config.tree)
@@ -95,6 +97,18 @@ def test_json_alone_is_on_stdout_and_is_the_file(shell: Shell) -> None:
     assert document["ending"] == "found"
     assert document["ends"]["half_percent"] == pytest.approx(-10, abs=3)
     assert all(step["how"] == "measured" and step["change"]["ci_percent"] for step in document["steps"])
+
+
+def test_only_what_starts_kernels_says_that_it_will(shell: Shell) -> None:
+    """Without that no board has to be there."""
+    ends = ("-t", "linux", "--good", "t-c0", "--bad", "master", "--arch", "x86_64", "--restart")
+    asked = (("--find", "build"), ("--symbol", "new_thing"), ("--find", "boot"), HACKBENCH)
+    starts = []
+    for words in asked:
+        shell.run(planted(3), *ends, *words)
+        starts.append(shell.starts)
+    shell.run(planted(3), *ends[:-1], *HACKBENCH, "--log")
+    assert [*starts, shell.starts] == [False, False, True, True, False]
 
 
 def test_not_narrowed_down_is_exit_status_1(shell: Shell) -> None:
