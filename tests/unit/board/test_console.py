@@ -92,8 +92,12 @@ def test_a_command_that_prints_without_end_is_ended(tmp_path: Path, monkeypatch:
         assert console.lost() is None
 
 
-@pytest.mark.parametrize("command", ["sleep 600", "sleep 600 | cat", "trap '' TERM; sleep 600 & sleep 601"])
-def test_a_command_does_not_outlive_this_process_even_where_that_is_killed(tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "sleeps"), [("sleep 600", 1), ("sleep 600 | cat", 1), ("trap '' TERM; sleep 600 & sleep 601", 2)]
+)
+def test_a_command_does_not_outlive_this_process_even_where_that_is_killed(
+    tmp_path: Path, command: str, sleeps: int
+) -> None:
     """Nothing of its whole process group does."""
     told = tmp_path / "pid"
     holder = f"""
@@ -105,12 +109,20 @@ with recorded({command!r}, Path({str(tmp_path / "console.log")!r})) as console:
     time.sleep(600)
 """
     with subprocess.Popen([sys.executable, "-c", holder]) as run:
-        until(lambda: told.exists() and told.read_text())
-        group = int(told.read_text())
-        until(lambda: len(members(group)) >= 3)
-        mine = members(group)
-        run.send_signal(signal.SIGKILL)
+        try:
+            until(lambda: told.exists() and told.read_text())
+            group = int(told.read_text())
+            until(lambda: [name(pid) for pid in members(group)].count("sleep") == sleeps)
+            mine = members(group)
+        finally:
+            run.send_signal(signal.SIGKILL)
     until(lambda: not any(alive(pid) for pid in mine))
+
+
+def name(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 def members(group: int) -> list[int]:
