@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -27,6 +28,8 @@ class Line:
     unit: str = field(default="", compare=False)
     better: str = field(default="lower", compare=False)
     """``lower`` or ``higher``."""
+    cases: tuple[str, ...] = ()
+    """Of a primary figure: those that it is over, in order. Over others (``--budget`` leaves some out) it is another line."""
 
     @property
     def words(self) -> str:
@@ -111,7 +114,7 @@ class Standing(StrEnum):
     """A regression whose figure is back."""
     IMPROVED = "improved"
     NOTED = "noted"
-    """Real, and below the threshold."""
+    """Real, and no alert."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,7 @@ class Change:
     causes: tuple[Cause, ...]
     method: str
     p_value: float | None
+    """Of the test alone; ``reason`` has what Holm's adjustment makes of it."""
     threshold: str
     """The one that it crossed or did not reach, in words."""
     alert: bool
@@ -139,3 +143,35 @@ class Change:
     reason: str
     closed_by: str = ""
     """The night that had it back."""
+    shows_in: tuple[Change, ...] = ()
+    """Of an alert: cases and counters of its workload that surely moved with it, the largest first. None is an alert itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a night could have told against the one before it, had something changed."""
+
+    run: str
+    boots: int
+    """The fewest that a figure has in both nights."""
+    tests: int
+    """Figures that are tested together."""
+    needed: int
+    """Boots with which the test can tell anything, with so many figures."""
+    percent: Mapping[str, float]
+    """Workload -> the change of its primary figure that would be told in four of five; empty where the boots are too few."""
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        boots = f"{self.boots} boot" + "s" * (self.boots > 1)
+        figures = f"{self.tests} figures together" if self.tests > 1 else "one figure"
+        if self.boots < self.needed:
+            return f"{boots}: no test of {figures} can tell any change from noise; {self.needed} boots or more can"
+        found = ", ".join(f"{name} from {round_up(size):g} %" for name, size in sorted(self.percent.items()))
+        return f"{boots}: a change would be told in four of five: {found}"
+
+
+def round_up(percent: float) -> float:
+    """To a tenth of a percent: what is said to be enough is."""
+    return math.ceil(10 * percent - 1e-9) / 10

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from kpatch_ci.model.nightly import ItemState, Night
 from kpatch_ci.model.status import Status, Verdict
-from kpatch_ci.report.site.data import Event, Kind, News, Part, Run, distinct
+from kpatch_ci.report.site.data import Event, Kind, News, Part, Run
 
 _WORSE = (Status.FAILED, Status.ERROR)
 _ORDER = list(Kind)
+SHOWN = 6
+"""Cases and counters that a piece of news names; the series' page has all."""
 
 
 def news_of(night: Night | None, name: str, runs: Sequence[Run], events: Sequence[Event]) -> tuple[News, ...]:
@@ -71,18 +73,26 @@ def _alerts(run: Run, events: Sequence[Event]) -> Iterator[News]:
     for event in events:
         if event.item == run.run.item and event.run == run.run.run:
             groups.setdefault((event.series, event.arch, event.better), []).append(event)
-    for (series, _, better), all_members in groups.items():
-        members = distinct(all_members)
+    for (series, _, better), members in groups.items():
         largest = max(members, key=lambda event: abs(event.change or 0))
         others = len(members) - 1
-        more = f" and {others} more figure{'s' if others > 1 else ''}" if others else ""
+        more = f" and {others} more workload{'s' if others > 1 else ''}" if others else ""
         words = f"{largest.words}{_percent(largest.change)} against the night before{more}"
         detail = f"changed with it: {largest.causes}" + (f" ({largest.range})" if largest.range else "")
+        detail += _shows(largest)
         yield News(Kind.IMPROVED if better else Kind.REGRESSED, run.run.item, words, detail, series, run.run.run)
     closed = [e for e in events if e.item == run.run.item and e.closed_by == run.run.run]
     for event in closed:
         words = f"{event.words}: back to where it was before {event.run}"
         yield News(Kind.RECOVERED, run.run.item, words, "", event.series, run.run.run)
+
+
+def _shows(event: Event) -> str:
+    """A line of its own: the cases and counters that moved."""
+    if not event.shows_in:
+        return ""
+    more = len(event.shows_in) - SHOWN
+    return "\nshows in: " + ", ".join(event.shows_in[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _percent(change: float | None) -> str:

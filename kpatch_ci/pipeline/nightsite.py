@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kpatch_ci.model.history import Change, Limit, Standing
+from kpatch_ci.model.history import Change, Limit, Line, Reach, Standing
 from kpatch_ci.model.history import Night as LineNight
 from kpatch_ci.model.nightly import Night, NightRun
 from kpatch_ci.model.workload import MIGRATIONS_PER_1000
@@ -16,13 +16,14 @@ from kpatch_ci.pipeline.nightnews import news_of
 from kpatch_ci.report.site.data import Event, Key, Part, Point, Run, Site, Trend
 from kpatch_ci.stats.attribution import cause_words
 from kpatch_ci.stats.changepoint import Judge, find_changes
+from kpatch_ci.stats.compare import ALL_CASES
 from kpatch_ci.store.history.database import Database
 from kpatch_ci.store.history.figures import Figure, figures, lines
 from kpatch_ci.store.history.nights import night_fingerprints, night_parts, night_runs
 from kpatch_ci.store.history.query import Filter
 
 CASE_NIGHTS = 60
-"""Single cases are searched for changes over so many nights of the newest; workloads' primary figures over all."""
+"""Single cases and counters explain the alerts of so many nights of the newest; primary figures are followed over all."""
 FEED_NIGHTS = 30
 _OURS = "kpatch_ci"
 
@@ -32,8 +33,8 @@ def gather(
 ) -> Site:
     """All of the history's nights. Raises KpatchError where it cannot be read."""
     runs = night_runs(database)
-    whole = _runs(database, runs)
-    events = _events(database, runs, limits)
+    events, reach = _events(database, runs, limits)
+    whole = _runs(database, runs, reach)
     tonight = nights[-1] if nights else _from_history(runs)
     told = {one.name: one for one in nights}
     names = sorted({run.night for run in runs} | set(told))[-FEED_NIGHTS:]
@@ -43,7 +44,7 @@ def gather(
         tonight=tonight,
         news=news.get(tonight.name, ()) if tonight else (),
         runs=whole,
-        trends=_trends(figures(database, Filter(case="all")), runs),
+        trends=_trends(figures(database, Filter(case=ALL_CASES)), runs),
         events=events,
         nights=tuple(nights),
         url=url,
@@ -61,9 +62,9 @@ def _from_history(runs: Sequence[NightRun]) -> Night | None:
     return Night(last, own[0].started, tuple(run.item for run in own), finished=True)
 
 
-def _runs(database: Database, runs: Sequence[NightRun]) -> tuple[Run, ...]:
+def _runs(database: Database, runs: Sequence[NightRun], reach: Mapping[str, Reach]) -> tuple[Run, ...]:
     prints, figures_of = night_fingerprints(database), defaultdict(dict)  # type: ignore[var-annotated]
-    for one in figures(database, Filter(case="all")):
+    for one in figures(database, Filter(case=ALL_CASES)):
         figures_of[one.run, one.series, one.arch][one.workload] = (one.verdict, one.change_percent)
     items = {run.run: run.item for run in runs}
     parts: dict[str, list[Part]] = defaultdict(list)
@@ -75,7 +76,8 @@ def _runs(database: Database, runs: Sequence[NightRun]) -> tuple[Run, ...]:
     found = []
     for run in runs:
         last = before.get(run.item)
-        found.append(_run(run, last, tuple(parts[run.run]), prints))
+        whole = _run(run, last, tuple(parts[run.run]), prints)
+        found.append(replace(whole, reach=reach[run.run].words) if run.run in reach else whole)
         before[run.item] = run
     return tuple(found)
 
@@ -108,22 +110,24 @@ def _trends(found: Sequence[Figure], runs: Sequence[NightRun]) -> dict[Key, tupl
     }
 
 
-def _events(database: Database, runs: Sequence[NightRun], limits: Mapping[str, Limit]) -> tuple[Event, ...]:
-    """Alerts of every line of every item, oldest first, each once."""
+def _events(
+    database: Database, runs: Sequence[NightRun], limits: Mapping[str, Limit]
+) -> tuple[tuple[Event, ...], dict[str, Reach]]:
+    """Alerts of every item, oldest first; and what each run could have told against the night before."""
     by_run = {run.run: run for run in runs}
-    judge = Judge(limits)
-    since = _since(runs)
-    found: dict[tuple[object, ...], Event] = {}
-    for wanted in (Filter(case="all"), Filter(since=since)):
+    items: dict[str, dict[Line, list[LineNight]]] = defaultdict(dict)
+    for wanted in (Filter(since=_since(runs)), Filter(case=ALL_CASES)):  # primary figures last: over all nights
         for line, nights in lines(database, wanted).items():
-            if line.metric == MIGRATIONS_PER_1000.name:
-                continue
-            for own in _by_item(nights, by_run).values():
-                for change in find_changes(line, own, judge):
-                    if change.alert:
-                        item = by_run[change.run].item
-                        found.setdefault((item, line, change.run), _event(change, by_run))
-    return tuple(sorted(found.values(), key=lambda event: (by_run[event.run].started, event.words)))
+            for item, own in _by_item(nights, by_run).items():
+                if line.metric != MIGRATIONS_PER_1000.name:
+                    items[item][line] = own
+    events: list[Event] = []
+    reach: dict[str, Reach] = {}
+    for own_lines in items.values():
+        found = find_changes(own_lines, Judge(limits))
+        events += [_event(change, by_run) for change in found.changes]
+        reach |= found.reach
+    return tuple(sorted(events, key=lambda event: (by_run[event.run].started, event.words))), reach
 
 
 def _since(runs: Sequence[NightRun]) -> float | None:
@@ -162,7 +166,13 @@ def _event(change: Change, by_run: Mapping[str, NightRun]) -> Event:
         standing=str(change.standing),
         closed_by=change.closed_by,
         reason=change.reason,
+        shows_in=tuple(_shown(one) for one in change.shows_in),
     )
+
+
+def _shown(one: Change) -> str:
+    percent = f"{one.change_percent:+.2f} %" if one.change_percent is not None else f"{one.before:g} -> {one.after:g}"
+    return f"{one.line.case} {one.line.metric} {percent}"
 
 
 def _better(change: Change) -> bool:

@@ -1,30 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Deterministic mode: a sample is a function of its conditions, so two nights differ only where a condition does.
 
-Every such difference is told, with what changed. Not every one is news: another kernel takes other paths, and its figures
-come out a little different on any seeds. So an alert is what crosses its limit, would show on other seeds too (a test over the
-boots, as between a run's arms), and is larger than such changes usually are on this line (where it has seen enough of them).
+Every such difference is real, and not every one is news: another kernel takes other paths, and its figures come out a
+little different on any seeds. So figures are tested in families, as the arms of a run are: Holm over all that could be
+alerts. An alert crosses its limit, would show on other seeds too (the signed-rank test over boots), and is larger than such
+changes usually are on its line (where it has seen enough of them).
 """
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import t as student
 
 from kpatch_ci.model.history import Change, Limit, Line, Night, Standing
 from kpatch_ci.stats import signedrank
 from kpatch_ci.stats.attribution import causes
+from kpatch_ci.stats.detect import fewest
+from kpatch_ci.stats.holm import holm
+from kpatch_ci.stats.nightpair import Step, step_of
 
 METHOD = "exact: same seeds, night against night"
 ALPHA = 0.05
-"""Of the signed-rank test over six boots and more: six that go one way pass it."""
-ALPHA_FEW = 0.01
-"""Of Student's t over fewer, which takes their effects for normal."""
+"""Of a whole family: the chance of any false alert among its figures."""
 USUAL_FROM = 8
 """Other differences that a line must have before one is held against them."""
 USUAL_TIMES = 4.0
@@ -34,115 +34,117 @@ _MAD = 1.4826
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """From one night to the next, over the seeds of both.
+class Tested:
+    """One line's difference between two nights, adjusted over its family. ``tests``: figures of it; 0 where it was not tested."""
 
-    ``effects``: one a boot (of one boot alone: one a run), on the log scale, or as differences where a value is 0.
-    """
-
-    before: float
-    after: float
-    effects: tuple[float, ...]
-
-    @property
-    def size(self) -> float:
-        return abs(math.fsum(self.effects) / len(self.effects))
+    line: Line
+    nights: Sequence[Night]
+    index: int
+    step: Step
+    limit: Limit
+    p_adjusted: float = 1.0
+    tests: int = 0
 
     @property
-    def exact(self) -> bool:
-        """Whether there are enough effects for the signed-rank test."""
-        return signedrank.smallest_p(len(self.effects)) < ALPHA
+    def alpha(self) -> float:
+        """Of Holm's first step, were this figure the one that changed."""
+        return ALPHA / max(self.tests, 1)
 
     @property
-    def p(self) -> float | None:
-        """That other seeds would not show it; None where there is one effect alone."""
-        if self.exact:
-            return signedrank.p_value(np.array(self.effects))
-        if len(self.effects) < 2:
-            return None
-        spread = float(np.std(self.effects, ddof=1))
-        if spread <= 1e-12 * self.size:
-            return 0.0
-        return float(2 * student.sf(self.size * math.sqrt(len(self.effects)) / spread, len(self.effects) - 1))
+    def needed(self) -> str | None:
+        """How many boots the test needs, in words, where it has too few to tell anything."""
+        return fewest(self.step.estimate, self.alpha)
 
 
-def exact_changes(line: Line, nights: Sequence[Night], limit: Limit) -> list[Change]:
-    """Every difference between consecutive nights; those that are alerts say so, and are closed where the figure came back."""
-    steps = {index: step for index in range(1, len(nights)) if (step := _step(nights[index - 1], nights[index]))}
-    found = []
-    for index, step in steps.items():
-        others = [other.size for at, other in steps.items() if at != index]
-        found.append(_change(line, nights, index, step, limit, held=_held(step, limit, others)))
+def steps_of(line: Line, nights: Sequence[Night]) -> dict[int, Step]:
+    """Number of the later night -> the difference from the one before it."""
+    found = ((index, step_of(line, nights[index - 1], nights[index])) for index in range(1, len(nights)))
+    return {index: step for index, step in found if step}
+
+
+def by_night(
+    lines: Mapping[Line, Sequence[Night]], steps: Mapping[Line, Mapping[int, Step]], limit: Callable[[Line], Limit]
+) -> dict[str, list[Tested]]:
+    """Later night -> the differences of all ``lines`` that end in it, not tested yet."""
+    found: dict[str, list[Tested]] = defaultdict(list)
+    for line, own in steps.items():
+        for index, step in own.items():
+            found[lines[line][index].run].append(Tested(line, lines[line], index, step, limit(line)))
     return found
 
 
-def _step(before: Night, after: Night) -> _Step | None:
-    """None where the nights share no seed, or nothing differs on those they share."""
-    seeds = sorted(before.values.keys() & after.values.keys())
-    pairs = [(before.values[s], after.values[s]) for s in seeds]
-    if all(a == b for a, b in pairs):
-        return None
-    positive = all(a > 0 and b > 0 for a, b in pairs)
-    by_boot: dict[str, list[float]] = defaultdict(list)
-    for seed, (a, b) in zip(seeds, pairs, strict=True):
-        by_boot[seed.partition(".")[0]].append(math.log(b / a) if positive else b - a)
-    units = list(by_boot.values())
-    effects = tuple(math.fsum(some) / len(some) for some in units) if len(units) > 1 else tuple(units[0])
-    before_mean, after_mean = (math.fsum(pair[arm] for pair in pairs) / len(pairs) for arm in (0, 1))
-    return _Step(before_mean, after_mean, effects)
+def adjusted(family: Sequence[Tested]) -> list[Tested]:
+    """The family's figures, tested together: those that could cross their limit at all, whatever their signs."""
+    able = [one.step.could_cross(one.limit) for one in family]
+    p = iter(holm([one.step.estimate.p_value for one, is_able in zip(family, able, strict=True) if is_able]))
+    tests = sum(able)
+    return [
+        replace(one, p_adjusted=next(p), tests=tests) if is_able else one
+        for one, is_able in zip(family, able, strict=True)
+    ]
 
 
-def _held(step: _Step, limit: Limit, usual: Sequence[float]) -> str:
-    """Why it is no alert; empty where it is one."""
-    if not limit.crossed(step.before, step.after):
-        return f"below {limit.words}"
-    p, alpha = step.p, ALPHA if step.exact else ALPHA_FEW
-    if p is None:
-        return f"crosses {limit.words}, on one seed: no telling whether others would show it"
-    if p >= alpha:
-        return f"crosses {limit.words}, but not surely on other seeds (p = {p:.2g}, not below {alpha:g})"
+def held(one: Tested, steps: Mapping[int, Step]) -> str:
+    """Why it is no alert; empty where it is one. ``steps``: all of its line."""
+    if not one.tests or not one.step.crosses(one.limit):
+        return f"below {one.limit.words}"
+    if one.p_adjusted >= ALPHA:
+        return f"crosses {one.limit.words}, but {_unsure(one)}"
+    usual = [other.size for at, other in steps.items() if at != one.index]
     if len(usual) >= USUAL_FROM:
         spread = _MAD * float(np.median(usual))
-        if step.size <= USUAL_TIMES * spread:
+        if one.step.size <= USUAL_TIMES * spread:
             return (
-                f"crosses {limit.words}, but is no larger than what changes of conditions do to this figure"
-                f" ({step.size / spread:.1f} times the robust standard deviation of {len(usual)} others, not {USUAL_TIMES:g})"
+                f"crosses {one.limit.words}, but is no larger than what changes of conditions do to this figure"
+                f" ({one.step.size / spread:.1f} times the robust standard deviation of {len(usual)} others, not {USUAL_TIMES:g})"
             )
     return ""
 
 
-def _change(line: Line, nights: Sequence[Night], index: int, step: _Step, limit: Limit, *, held: str) -> Change:
-    before, after = nights[index - 1], nights[index]
+def _unsure(one: Tested) -> str:
+    if one.needed:
+        over = f" with {one.tests} figures" if one.tests > 1 else ""
+        return f"{one.step.estimate.counted} cannot tell whether others would show it{over}: that needs {one.needed}"
+    return f"not surely on other seeds ({p_words(one)}, not below {ALPHA:g})"
+
+
+def p_words(one: Tested) -> str:
+    """``p = 0.02 after Holm over 40 figures``."""
+    return f"p = {one.p_adjusted:.2g}" + (f" after Holm over {one.tests} figures" if one.tests > 1 else "")
+
+
+def change_of(one: Tested, why: str, *, alert: bool) -> Change:
+    """As it is told. An alert is closed where the figure came back. ``why``: its reason."""
+    before, after = one.nights[one.index - 1], one.nights[one.index]
     found = causes(before.conditions, after.conditions, of_host=False)
-    percent = better_percent(step.before, step.after, line.better)
-    worse = (step.after > step.before) == (line.better == "lower")
-    closed = next((n.run for n in nights[index + 1 :] if _is_back(before, n, line, limit)), "") if worse else ""
+    better = one.step.estimate.change_percent > 0
+    later = one.nights[one.index + 1 :] if alert and not better else ()
+    closed = next((night.run for night in later if _is_back(before, night, one.line, one.limit)), "")
     return Change(
-        line=line,
+        line=one.line,
         run=after.run,
         started=after.started,
         before_run=before.run,
-        before=step.before,
-        after=step.after,
-        change_percent=percent,
+        before=one.step.before,
+        after=one.step.after,
+        change_percent=None if one.step.before == 0 else one.step.estimate.change_percent,
         causes=found,
         method=METHOD,
-        p_value=step.p,
-        threshold=limit.words,
-        alert=not held,
-        standing=standing(worse=worse, held=bool(held), closed=bool(closed)),
-        reason=(held or f"crosses {limit.words}, p = {step.p:.2g}") + ("" if found else f"; {UNEXPLAINED}"),
-        closed_by="" if held else closed,
+        p_value=one.step.estimate.p_value,
+        threshold=one.limit.words,
+        alert=alert,
+        standing=standing(worse=not better, held=not alert, closed=bool(closed)),
+        reason=why + ("" if found else f"; {UNEXPLAINED}"),
+        closed_by=closed,
     )
 
 
 def _is_back(before: Night, later: Night, line: Line, limit: Limit) -> bool:
     """Whether ``later`` is as good again as ``before``, but for less than the limit."""
-    seeds = before.values.keys() & later.values.keys()
-    if not seeds:
-        return False
-    old, new = (math.fsum(night.values[s] for s in seeds) / len(seeds) for night in (before, later))
-    return not limit.crossed(old, new) or (new < old) == (line.better == "lower")
+    step = step_of(line, before, later)
+    if step is None:
+        return bool(before.values.keys() & later.values.keys())
+    return step.estimate.change_percent > 0 or not step.crosses(limit)
 
 
 def better_percent(before: float, after: float, better: str) -> float | None:
@@ -159,3 +161,8 @@ def standing(*, worse: bool, held: bool, closed: bool) -> Standing:
     if not worse:
         return Standing.IMPROVED
     return Standing.RECOVERED if closed else Standing.OPEN
+
+
+def boots_needed(tests: int) -> int:
+    """Fewest boots with which one figure of ``tests`` could be an alert."""
+    return signedrank.units_needed(ALPHA, max(tests, 1))

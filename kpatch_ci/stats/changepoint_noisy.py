@@ -13,8 +13,9 @@ The test is of the largest rank-sum statistic over all splits of the nights arou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,9 @@ Floats = NDArray[np.float64]
 
 METHOD = "PELT, permutation of the largest rank sum"
 ALPHA = 0.001
-"""Of one shift. Many lines are looked at every night, and a false alarm in a thousand of those is already one a week."""
+"""Of one shift, at most."""
+FAMILY = 0.05
+"""Of one shift, times the figures that are looked at (Bonferroni)."""
 SHORTEST = 4
 """Nights that a level must last."""
 PERMUTATIONS = 4999
@@ -50,15 +53,23 @@ class _Shift:
     before: float
     after: float
     p: float
+    alpha: float
+    """At which it was tested."""
 
 
-def noisy_changes(line: Line, nights: Sequence[Night], limit: Limit) -> list[Change]:
-    """Every shift that is certain and crosses its limit, oldest first. Fewer than twice SHORTEST nights: none."""
+def noisy_changes(
+    line: Line, nights: Sequence[Night], limit: Limit, tests: int = 1, *, alert: bool = True
+) -> list[Change]:
+    """Every shift that is certain and crosses its limit, oldest first. Fewer than twice SHORTEST nights: none.
+
+    ``tests``: figures that are looked at together. ``alert``: whether a shift of this one is an alert.
+    """
     if len(nights) < 2 * SHORTEST:
         return []
     values = despiked(np.array([np.mean(list(night.values.values())) for night in nights]))
-    shifts = _confirmed(values, proposals(values), limit)
-    return [_change(line, nights, shifts, index, limit) for index in range(len(shifts))]
+    alpha = min(ALPHA, FAMILY / tests)
+    shifts = _confirmed(values, proposals(values), limit, alpha)
+    return [_change(line, nights, shifts, index, limit, alert=alert) for index in range(len(shifts))]
 
 
 def despiked(values: Floats) -> Floats:
@@ -84,14 +95,14 @@ def proposals(values: Floats) -> list[int]:
     return [int(at) for at in search.predict(pen=PENALTY * np.log(len(values)))[:-1]]
 
 
-def _confirmed(values: Floats, places: list[int], limit: Limit) -> list[_Shift]:
+def _confirmed(values: Floats, places: list[int], limit: Limit, alpha: float) -> list[_Shift]:
     """Backward elimination: the least certain that fails goes first, then the smallest."""
     while places:
         ends = [0, *places, len(values)]
-        shifts = [_judged(values[a:c], b - a, a) for a, b, c in zip(ends, ends[1:], ends[2:], strict=False)]
+        shifts = [_judged(values[a:c], b - a, a, alpha) for a, b, c in zip(ends, ends[1:], ends[2:], strict=False)]
         doubtful = max(shifts, key=lambda shift: shift.p)
         small = [shift for shift in shifts if not limit.crossed(shift.before, shift.after)]
-        if doubtful.p > ALPHA:
+        if doubtful.p > alpha:
             places = [at for at in places if at != doubtful.at]
         elif small:
             least = min(small, key=lambda shift: abs(shift.after - shift.before))
@@ -101,16 +112,17 @@ def _confirmed(values: Floats, places: list[int], limit: Limit) -> list[_Shift]:
     return []
 
 
-def _judged(window: Floats, at: int, offset: int) -> _Shift:
-    return _Shift(offset + at, float(np.median(window[:at])), float(np.median(window[at:])), permutation_p(window))
+def _judged(window: Floats, at: int, offset: int, alpha: float) -> _Shift:
+    p = permutation_p(window, max(PERMUTATIONS, math.ceil(2 / alpha)))
+    return _Shift(offset + at, float(np.median(window[:at])), float(np.median(window[at:])), p, alpha)
 
 
-def permutation_p(window: Floats) -> float:
+def permutation_p(window: Floats, permutations: int = PERMUTATIONS) -> float:
     """p that the nights of ``window`` are in no particular order, against one shift of level somewhere in it."""
     ranks = stats.rankdata(window)
     observed = _largest(ranks[np.newaxis, :])[0]
-    drawn = np.random.default_rng(_SEED).permuted(np.tile(ranks, (PERMUTATIONS, 1)), axis=1)
-    return float(1 + np.count_nonzero(_largest(drawn) >= observed * (1 - 1e-9))) / (1 + PERMUTATIONS)
+    drawn = np.random.default_rng(_SEED).permuted(np.tile(ranks, (permutations, 1)), axis=1)
+    return float(1 + np.count_nonzero(_largest(drawn) >= observed * (1 - 1e-9))) / (1 + permutations)
 
 
 def _largest(rows: Floats) -> Floats:
@@ -122,13 +134,20 @@ def _largest(rows: Floats) -> Floats:
     return largest
 
 
-def _change(line: Line, nights: Sequence[Night], shifts: Sequence[_Shift], index: int, limit: Limit) -> Change:
+def _change(
+    line: Line,
+    nights: Sequence[Night],
+    shifts: Sequence[_Shift],
+    index: int,
+    limit: Limit,
+    *,
+    alert: bool,
+) -> Change:
     shift = shifts[index]
     first, last = nights[shift.at], nights[shift.at - 1]
     worse = (shift.after > shift.before) == (line.better == "lower")
-    back = (
-        next((s for s in shifts[index + 1 :] if _is_back(shift.before, s.after, line, limit)), None) if worse else None
-    )
+    later = shifts[index + 1 :] if worse and alert else ()
+    back = next((s for s in later if _is_back(shift.before, s.after, line, limit)), None)
     return Change(
         line=line,
         run=first.run,
@@ -141,12 +160,30 @@ def _change(line: Line, nights: Sequence[Night], shifts: Sequence[_Shift], index
         method=METHOD,
         p_value=shift.p,
         threshold=limit.words,
-        alert=True,
-        standing=standing(worse=worse, held=False, closed=back is not None),
-        reason=f"crosses {limit.words}; p = {shift.p:.2g} (at most {ALPHA:g})",
+        alert=alert,
+        standing=standing(worse=worse, held=not alert, closed=back is not None),
+        reason=f"crosses {limit.words}; p = {shift.p:.2g} (at most {shift.alpha:.2g})",
         closed_by=nights[back.at].run if back else "",
     )
 
 
 def _is_back(before: float, later: float, line: Line, limit: Limit) -> bool:
     return not limit.crossed(before, later) or (later < before) == (line.better == "lower")
+
+
+def distinct(nights: Sequence[Night]) -> list[Night]:
+    """Nights whose samples are others than those of the night before, over the newest night's seeds.
+
+    In deterministic mode a night with the conditions of the last one is the same measurement again: to count it would make any
+    difference between two kernels look certain, if only each was measured often enough.
+    """
+    if not nights:
+        return []
+    seeds = nights[-1].values.keys()
+    found: list[Night] = []
+    for night in nights:
+        if seeds <= night.values.keys():
+            values = {seed: night.values[seed] for seed in sorted(seeds)}
+            if not found or values != found[-1].values:
+                found.append(replace(night, values=values))
+    return found

@@ -166,6 +166,19 @@ class HistoryContract:
         baseline = [line for line in lines(database, Filter(case="groups=8", metric="time")) if line.arm == "baseline"]
         assert [line.series for line in baseline] == ["baseline"]
 
+    def test_a_primary_figure_over_other_cases_is_another_line(self, database: Database) -> None:
+        fewer = document(1)
+        for arch in (a for s in fewer["series"] for a in s["arches"]):
+            arch["comparisons"] = [c for c in arch["comparisons"] if c["case"] != "groups=8"]
+        for given in (document(0), fewer, document(2)):
+            record(database, given)
+        found = lines(database, Filter(series="good", workload="hackbench", case="all"))
+        nights = {line.cases: [n.run for n in nights] for line, nights in found.items() if line.arm == "patched"}
+        assert nights == {
+            ("groups=8", "groups=8,mode=process-pipes"): ["20260101-020000", "20260103-020000"],
+            ("groups=8,mode=process-pipes",): ["20260102-020000"],
+        }
+
     def test_runs_of_nights_are_told_from_others(self, database: Database) -> None:
         _nights(database)
         found = night_runs(database)

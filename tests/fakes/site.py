@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import itertools
 import math
 from typing import Any
 
@@ -17,6 +18,7 @@ ITEMS = ("stable", "mainline", "next")
 SERIES = ("wakeup-gran", "stack-workqueue")
 ARCHES = ("arm64", "x86_64")
 WORKLOADS = ("dd", "dbench", "hackbench")
+BOOTS = 12
 REGRESSED_AT = 3 / 4
 """Share of the nights after which hackbench has regressed."""
 
@@ -92,10 +94,11 @@ def made_site(nights: int, *, quiet: bool = False, url: str = "https://ci.exampl
 def made_event(number: int, hostile: str = "") -> Event:
     """A regression of hackbench in night ``number``."""
     return Event(
-        item="stable", series=SERIES[0], arch="arm64", workload="hackbench", case="groups=8", metric="time", unit="s", arm="patched",
+        item="stable", series=SERIES[0], arch="arm64", workload="hackbench", case="all", metric="time", unit="s", arm="patched",
         run=f"{night_name(number)}-stable", before_run=f"{night_name(number - 1)}-stable", before=1.0, after=1.05, change=-5.0,
         better=False, causes=f"kernel source a -> b{hostile}", range="aaaaaaaaaaaa..bbbbbbbbbbbb", git_range="aaaaaaaaaaaa..bbbbbbbbbbbb",
         standing="open", closed_by="", reason="crosses time: 2 %",
+        shows_in=("groups=8 time -7.00 %", f"groups=4 context_switches -9.00 %{hostile}"),
     )  # fmt: skip
 
 
@@ -105,8 +108,10 @@ def _point(run: str, number: int, nights: int, workload: str) -> Point:
     return Point(run, change, change - 0.4, change + 0.4, "improved", level, level * 0.98)
 
 
-def night_document(number: int, item: str, *, inputs: str = "i", slower: float = 1.0, **changes: Any) -> dict[str, Any]:
-    """result.json of an item's run in night ``number``, ``slower`` times as slow in both arms."""
+def night_document(
+    number: int, item: str, *, inputs: str = "i", slower: float = 1.0, boots: int = BOOTS, **changes: Any
+) -> dict[str, Any]:
+    """result.json of an item's run in night ``number``, ``slower`` times as slow in both arms; ``boots`` of one run."""
     run_id = (BEGIN + datetime.timedelta(days=number, minutes=ITEMS.index(item))).strftime("%Y%m%d-%H%M%S")
     made = copy.deepcopy(document(number, run_id, **changes))
     made["fingerprint"] = {
@@ -115,5 +120,7 @@ def night_document(number: int, item: str, *, inputs: str = "i", slower: float =
     }
     for one in comparisons(made):
         for arm in ("baseline", "patched"):
-            one[arm] = [None if value is None else value * slower for value in one[arm]]
+            given = one[arm]
+            one[arm] = [value * slower for value, _ in zip(itertools.cycle(given), range(boots), strict=False)]
+        one["seeds"] = [f"{boot}.1" for boot in range(1, boots + 1)]
     return made

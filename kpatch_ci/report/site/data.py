@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -74,7 +74,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A change point that crossed its threshold."""
+    """A change point of a workload's primary figure: an alert."""
 
     item: str
     series: str
@@ -100,24 +100,15 @@ class Event:
     standing: str
     closed_by: str
     reason: str
+    shows_in: tuple[str, ...] = ()
+    """Cases and counters that surely moved with it, the largest first: ``groups=8 time -12.57 %``."""
 
     @property
     def words(self) -> str:
-        """``wakeup-gran (patched), arm64: hackbench groups=8 time``."""
+        """``wakeup-gran (patched), arm64: hackbench time``."""
         case = "" if self.case == "all" else f" {self.case}"
         arm = self.series if self.series == self.arm else f"{self.series} ({self.arm})"
         return f"{arm}, {self.arch}: {self.workload}{case} {self.metric}"
-
-
-def distinct(events: Iterable[Event]) -> list[Event]:
-    """Each figure once: the primary figure of a workload with one case is that case's, which says more."""
-    found: dict[tuple[object, ...], Event] = {}
-    for event in events:
-        where = (event.item, event.series, event.arch, event.arm, event.workload, event.metric)
-        key = (*where, event.run, event.before, event.after)
-        if key not in found or found[key].case == "all":
-            found[key] = event
-    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +121,8 @@ class Run:
     differences: tuple[tuple[str, str, str], ...] = ()
     """Key of the fingerprint, before, now."""
     fingerprint: tuple[tuple[str, str], ...] = ()
+    reach: str = ""
+    """What a change since that run would have to be to be told, in words; empty where no figure differs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from kpatch_ci.model.digest import digest
 from kpatch_ci.model.nightly import ItemState
 from kpatch_ci.report.clean import folded, one_line, plain_ascii
 from kpatch_ci.report.site.data import BAD, Event, News, Site
-from kpatch_ci.report.site.pages import news_page, open_events, summary
+from kpatch_ci.report.site.pages import news_page, open_events, reach, summary
 
 WIDTH = 76
 MOST = 40
@@ -41,6 +41,8 @@ def mail_text(site: Site) -> str:
         lines.append(f"and {len(site.news) - MOST} more: see the site")
     if site.news:
         lines.append("")
+    for told in reach(site):
+        lines += folded(f"Against the night before: {told}.", WIDTH, "", "    ")
     still = _still_open(site)
     if still:
         lines.append(
@@ -76,6 +78,8 @@ def _html_lines(site: Site) -> Iterator[str]:
             detail = f"<br><small>{_esc(one.detail)}</small>" if one.detail else ""
             yield f'<li><b style="color:{colour}">{_esc(one.kind)}</b>: {linked}{detail}</li>'
         yield "</ul>"
+    for told in reach(site):
+        yield f"<p>Against the night before: {_esc(told)}.</p>"
     still = _still_open(site)
     if still:
         yield f"<p>Open regressions of earlier nights: {len(still)}.</p>"

@@ -16,7 +16,7 @@ from kpatch_ci.model.nightly import ItemState, Night
 from kpatch_ci.report.clean import visible
 from kpatch_ci.report.html.templates import Templates
 from kpatch_ci.report.site import trend
-from kpatch_ci.report.site.data import BAD, GOOD, Event, Key, Kind, News, Part, Point, Run, Site, distinct
+from kpatch_ci.report.site.data import BAD, GOOD, Event, Key, Kind, News, Part, Point, Run, Site
 from kpatch_ci.report.view import figure, percent
 
 FEED = "feed.xml"
@@ -82,7 +82,14 @@ def pages(site: Site, reports: frozenset[str]) -> Iterator[tuple[str, str]]:
         nights = [night for night in nights_of(site) if night.name.startswith(month.replace("-", ""))]
         yield f"nights/{month}.html", _render("month.html.j2", "../", site, month=month, nights=nights, ran=ran)
     newest = nights_of(site)[:NIGHTS]
-    shared = {"rows": rows(site), "nights": newest, "months": months, "open_events": open_events(site), "ran": ran}
+    shared = {
+        "rows": rows(site),
+        "nights": newest,
+        "months": months,
+        "open_events": open_events(site),
+        "ran": ran,
+        "reach": reach(site),
+    }
     yield "index.html", _render("index.html.j2", "", site, **shared, summary=summary(site))
 
 
@@ -95,8 +102,7 @@ def _series(site: Site, item: str, series: str) -> str:
     runs = [run for run in site.runs if run.run.item == item and any(part.key.series == series for part in run.parts)]
     keys = sorted({p.key for run in runs for p in run.parts if p.key.series == series}, key=lambda key: key.arch)
     arches = {key.arch for key in keys}
-    mine = (e for e in site.events if e.item == item and e.series in (series, BASELINE) and e.arch in arches)
-    own = distinct(mine)
+    own = [e for e in site.events if e.item == item and e.series in (series, BASELINE) and e.arch in arches]
     return _render(
         "series.html.j2", "../", site,
         item=item, series=series, keys=keys, runs=runs, latest=runs[-1],
@@ -129,7 +135,13 @@ def rank(part: Part) -> int:
 
 def open_events(site: Site) -> list[Event]:
     """Regressions that have not come back, newest first."""
-    return distinct(event for event in reversed(site.events) if event.standing == "open")
+    return [event for event in reversed(site.events) if event.standing == "open"]
+
+
+def reach(site: Site) -> list[str]:
+    """What tonight could have told of each item that ran: without it "nothing changed" says more than was measured."""
+    tonight = site.tonight.name if site.tonight else ""
+    return [f"{one.run.item}, {one.reach}" for one in site.runs if one.run.night == tonight and one.reach]
 
 
 def summary(site: Site) -> str:

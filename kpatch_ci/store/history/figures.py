@@ -12,11 +12,14 @@ from sqlalchemy import ColumnElement, Connection, Select, select
 
 from kpatch_ci.model.history import Line, Night
 from kpatch_ci.model.series import BASELINE
-from kpatch_ci.store.history.conditions import read_conditions
+from kpatch_ci.store.history.conditions import ALL_CASES, read_conditions
 from kpatch_ci.store.history.database import Database
 from kpatch_ci.store.history.query import Filter, chunks, newest, run_conditions
 from kpatch_ci.store.history.rows import ARMS
 from kpatch_ci.store.history.tables import arches, comparisons, runs, samples, series
+
+Cases = Mapping[tuple[int, int, str], tuple[str, ...]]
+"""(run, number of the architecture, workload) -> its cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +116,15 @@ def lines(database: Database, wanted: Filter) -> dict[Line, list[Night]]:
     with database.reading() as connection:
         rows = _rows(connection, wanted)
         values = _samples(connection, rows)
-        conditions = read_conditions(connection, sorted({row["run"] for row in rows}))
+        keys = sorted({row["run"] for row in rows})
+        conditions, cases = read_conditions(connection, keys), _cases(connection, keys)
     found: dict[Line, list[Night]] = defaultdict(list)
     for row in rows:
         for index, arm in enumerate(ARMS, 1):
             there = {one[0]: one[index] for one in values[row["run"], row["number"]] if one[index] is not None}
             if there:
                 night = Night(row["run_name"], row["started"], there, conditions.of(row, arm))
-                line = _line(row, arm)
+                line = _line(row, arm, cases)
                 if (
                     not found[line] or found[line][-1].run != night.run
                 ):  # the tree's own kernel is every series' baseline
@@ -128,11 +132,23 @@ def lines(database: Database, wanted: Filter) -> dict[Line, list[Night]]:
     return dict(found)
 
 
-def _line(row: Mapping[str, Any], arm: str) -> Line:
+def _line(row: Mapping[str, Any], arm: str, cases: Cases) -> Line:
     names = ("profile", "workload", "case", "metric", "mode", "unit", "better")
     shared = {name: row[name] for name in names}
     series_name = BASELINE if arm == row["arm_baseline"] == BASELINE else row["series_name"]
-    return Line(tree=row["tree_label"], series=series_name, arch=row["arch_name"], arm=arm, **shared)
+    over = cases[row["run"], row["arch"], row["workload"]] if row["case"] == ALL_CASES else ()
+    return Line(tree=row["tree_label"], series=series_name, arch=row["arch_name"], arm=arm, cases=over, **shared)
+
+
+def _cases(connection: Connection, keys: Sequence[int]) -> Cases:
+    """Those that each workload has on each architecture of each run."""
+    found: dict[tuple[int, int, str], tuple[str, ...]] = defaultdict(tuple)
+    c = comparisons.c
+    for some in chunks(keys):
+        query = select(c.run, c.arch, c.workload, c.case).distinct().where(c.run.in_(some), c.case != ALL_CASES)
+        for run, arch, workload, case in connection.execute(query.order_by(c.run, c.arch, c.workload, c.case)):
+            found[run, arch, workload] += (case,)
+    return found
 
 
 def _query(wanted: Filter) -> Select[Any]:

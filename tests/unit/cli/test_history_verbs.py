@@ -148,7 +148,7 @@ def planted(file: Path) -> Path:
         good["build"]["baseline"]["tree_id"] = night.conditions["kernel source"]
         good["build"]["patched"]["image_digest"] = f"{night.conditions['kernel source']} {night.conditions['compiler']}"
         for one in good["comparisons"]:
-            if (one["case"], one["metric"]) == ("groups=8", "time"):
+            if one["metric"] == "time":
                 one |= {"seeds": list(night.values), "patched": list(night.values.values())}
                 one["baseline"] = [1.0] * len(night.values)
         record(database, given)
@@ -165,9 +165,16 @@ def test_changes(planted: Path, capsys: Output) -> None:
     text = said(capsys, "changes", "--open", code=1)
     assert "20260610-020000 (2026-06-10T02:00): changed since 20260609-020000: QEMU q -> new160" in text
     assert "open -5." in text
-    assert "good (patched) on debian:6.1, arm64: hackbench groups=8 time" in text
+    assert "good (patched) on debian:6.1, arm64: hackbench time: " in text
+    assert "    shows in groups=8 time -5." in text
     assert "crosses default: 2 %" in text
     assert said(capsys, "changes", "--open", "--threshold", "hackbench.time=9%") == ""
+    assert "shows in groups=8 time" in said(capsys, "changes", "--case", "groups=8", "--metric", "time")
+    assert said(capsys, "changes", "--case", "groups=8", "--metric", "context_switches") == ""
+    assert said(capsys, "changes", "--workload", "dd") == ""
+    every = json.loads(said(capsys, "changes", "--case", "groups=8", "--all", "--json"))
+    assert {(c["line"]["case"], c["alert"]) for c in every["changes"]} == {("all", True), ("groups=8", False)}
+    assert {(one["boots"], one["tests"], one["needed"]) for one in every["reach"]} == {(6, 1, 6)}
     assert main(["history", "changes", "--threshold", "time"]) == 2
 
 

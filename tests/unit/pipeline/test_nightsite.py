@@ -79,6 +79,7 @@ def test_news_of_each_night(database: Database) -> None:
     (bad, *_) = news[night_name(SLOW)]
     assert (bad.kind, bad.item) == (Kind.REGRESSED, "stable")
     assert "changed with it: " in bad.detail
+    assert "\nshows in: groups=8 time -10.00 %" in bad.detail
     assert Kind.RECOVERED in {one.kind for one in news[night_name(WELL)]}
     assert {one.item for one in news[night_name(WELL)]} == {"stable"}
     first = news[night_name(0)]
@@ -91,6 +92,29 @@ def test_what_differs_from_the_night_before_leaves_the_night_itself_out(database
     assert [key for key, _, _ in run.differences] == ["tree"]
     same = next(r for r in site.runs if r.run.item == "mainline" and r.run.night == night_name(4))
     assert (same.differences, bool(same.before)) == ((), True)
+
+
+def test_alerts_are_of_primary_figures_and_name_what_they_show_in(database: Database) -> None:
+    site = gathered(database)
+    assert {event.case for event in site.events} == {"all"}
+    slower = next(e for e in site.events if not e.better and e.series == "baseline")
+    assert slower.words == "baseline, arm64: hackbench time"
+    assert slower.shows_in == ("groups=8 time -10.00 %", "groups=8,mode=process-pipes context_switches -10.00 %")
+    run = next(r for r in site.runs if r.run.run == slower.run)
+    assert run.reach == "12 boots: a change would be told in four of five: dd from 2 %, hackbench from 2 %"
+    assert [r.reach for r in site.runs if r.run.item == "mainline" and r.reach] == []
+
+
+def test_three_boots_are_no_alert_and_the_site_says_so(tmp_path: Path) -> None:
+    made = Database(find_place(str(tmp_path / "h.db")))
+    for number in range(2):
+        record(made, night_document(number, "stable", slower=1 + number, boots=3))
+    site = gathered(made)
+    assert site.events == ()
+    assert (
+        site.runs[-1].reach
+        == "3 boots: no test of 6 figures together can tell any change from noise; 8 boots or more can"
+    )
 
 
 def test_what_the_log_knows_is_at_the_top(database: Database) -> None:

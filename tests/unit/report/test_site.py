@@ -15,10 +15,10 @@ import pytest
 
 from kpatch_ci.model.errors import InfrastructureError, UserError
 from kpatch_ci.report.site import write
-from kpatch_ci.report.site.data import Kind, News, distinct
+from kpatch_ci.report.site.data import Kind, News
 from kpatch_ci.report.site.feed import feed
 from kpatch_ci.report.site.mail import mail_html, mail_text, message, subject
-from kpatch_ci.report.site.pages import open_events, pages, series_page, slug
+from kpatch_ci.report.site.pages import open_events, pages, reach, run_page, series_page, slug
 from kpatch_ci.report.site.write import MANIFEST, write_site
 from kpatch_ci.store import atomic
 from tests.fakes.site import ITEMS, SERIES, made_event, made_site
@@ -137,7 +137,7 @@ def test_the_feed_is_what_a_reader_takes(url: str, hostile: str) -> None:
     assert re.fullmatch(r"urn:uuid:[0-9a-f-]{36}", read.feed.id)
     assert read.feed.updated_parsed is not None
     (entry,) = read.entries
-    assert entry.title.startswith("regressed: stable: wakeup-gran (patched), arm64: hackbench groups=8 time -5.00 %")
+    assert entry.title.startswith("regressed: stable: wakeup-gran (patched), arm64: hackbench time -5.00 %")
     assert entry.updated == "2026-01-10T02:00:00+00:00"
     assert re.fullmatch(r"urn:uuid:[0-9a-f-]{36}", entry.id)
     assert entry.link == (f"{url}/" if url else "") + series_page("stable", SERIES[0])
@@ -160,14 +160,29 @@ def test_a_regression_of_tonight_is_none_of_earlier_nights() -> None:
     assert "earlier night" not in mail_html(tonight)
 
 
-def test_the_only_case_of_a_workload_is_its_primary_figure_and_told_once() -> None:
-    case = made_event(7)
-    primary = dataclasses.replace(case, case="all")
-    other = dataclasses.replace(primary, metric="wakeups", after=2.0)
-    assert distinct([primary, case, other]) == distinct([case, primary, other]) == [case, other]
-    assert open_events(dataclasses.replace(made_site(10), events=(primary, case, other))) == [other, case]
-    wider = dataclasses.replace(primary, after=1.06)
-    assert distinct([wider, case]) == [wider, case], "a mean of several cases is another figure"
+def test_open_regressions_are_newest_first() -> None:
+    first, second = made_event(7), made_event(8)
+    closed = dataclasses.replace(made_event(6), standing="recovered", closed_by="x")
+    assert open_events(dataclasses.replace(made_site(10), events=(closed, first, second))) == [second, first]
+
+
+def test_what_a_change_point_shows_in_stands_below_it() -> None:
+    text = dict(pages(made_site(100), frozenset()))[series_page("stable", SERIES[0])]
+    assert "shows in: groups=8 time -7.00 %, groups=4 context_switches -9.00 %" in text
+
+
+def test_how_much_a_night_could_have_told_is_said_in_site_and_mail() -> None:
+    site = made_site(10, quiet=True)
+    words = "3 boots: no test of 40 figures together can tell any change from noise; 11 boots or more can"
+    last = site.runs[-1]
+    told = dataclasses.replace(site, runs=(*site.runs[:-1], dataclasses.replace(last, reach=words)), events=())
+    assert reach(told) == [f"next, {words}"]
+    assert f"Against the night before: next, {words}." in " ".join(mail_text(told).split())
+    assert f"Against the night before: next, {words}." in mail_html(told)
+    made = dict(pages(told, frozenset()))
+    assert f"Against the night before: next, {words}." in made["index.html"]
+    assert f"Figures against the night before: {words}." in made[run_page(last.run.run)]
+    assert "Against the night before" not in mail_text(site)
 
 
 def test_a_subject_that_is_too_long_ends_after_a_word() -> None:

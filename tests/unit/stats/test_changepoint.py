@@ -10,9 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kpatch_ci.model.history import Change, Condition, Limit, Night, Standing
-from kpatch_ci.stats.changepoint import Judge, distinct, find_changes
-from kpatch_ci.stats.changepoint_noisy import SHORTEST, despiked, permutation_p
+from kpatch_ci.model.history import Change, Condition, Limit, Line, Night, Standing
+from kpatch_ci.stats import changepoint
+from kpatch_ci.stats.changepoint import Judge
+from kpatch_ci.stats.changepoint_noisy import SHORTEST, despiked, distinct, permutation_p
 from tests.fakes.nights import PLANTED, line, night, number_of, real_time, virtual_time
 
 HISTORIES = int(os.environ.get("KPATCH_CI_HISTORIES", "12"))
@@ -21,6 +22,11 @@ NEAR = 3
 """Nights by which a change in noise may be misplaced."""
 
 EXACT, NOISY = line("deterministic"), line("kvm")
+
+
+def find_changes(one: Line, nights: Sequence[Night], judge: Judge | None = None) -> list[Change]:
+    """Of a primary figure that is all there is."""
+    return changepoint.find_changes({one: nights}, judge or Judge(), everything=True).changes
 
 
 def alerts(changes: Sequence[Change]) -> list[Change]:
@@ -127,11 +133,22 @@ def test_what_goes_both_ways_is_no_alert() -> None:
     assert "not surely on other seeds" in change.reason
 
 
-def test_one_seed_proves_nothing_and_three_may() -> None:
-    one = [night(0, {"1.1": 1.0}), night(1, {"1.1": 1.5})]
-    assert "on one seed" in find_changes(EXACT, one)[0].reason
-    three = [night(0, {"1.1": 1.0, "1.2": 1.01, "1.3": 0.99}), night(1, {"1.1": 1.5, "1.2": 1.52, "1.3": 1.48})]
-    assert find_changes(EXACT, three)[0].alert
+def test_fewer_boots_than_the_test_needs_are_no_alert_however_large_the_change() -> None:
+    for count in (1, 3, 5):
+        before = {f"{n}.1": 1.0 + n / 100 for n in range(count)}
+        (change,) = find_changes(EXACT, [night(0, before), night(1, {k: 9 * v for k, v in before.items()})])
+        assert not change.alert
+        boots = f"{count} boot" + "s" * (count > 1)
+        assert change.reason.startswith(
+            f"crosses default: 2 %, but {boots} cannot tell whether others would show it: that needs 6 boots or more"
+        )
+
+
+def test_runs_of_one_boot_are_no_boots() -> None:
+    many = {f"1.{n}": 1.0 + n / 100 for n in range(1, 13)}
+    (change,) = find_changes(EXACT, [night(0, many), night(1, {k: 2 * v for k, v in many.items()})])
+    assert not change.alert
+    assert "1 boot cannot tell" in change.reason
 
 
 def test_nothing_recorded_changed_points_at_determinism() -> None:
