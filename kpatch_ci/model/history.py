@@ -153,13 +153,15 @@ class Reach:
 
     run: str
     boots: int
-    """The fewest that a figure has in both nights."""
+    """The most that a figure has in both nights."""
     tests: int
     """Figures that are tested together."""
     needed: int
     """Boots with which the test can tell anything, with so many figures."""
     percent: Mapping[str, float]
     """Workload -> the change of its primary figure that would be told in four of five; empty where the boots are too few."""
+    too_few: tuple[str, ...] = ()
+    """Workloads of which some figure has too few boots for that, where others have enough."""
 
     @property
     def words(self) -> str:
@@ -169,7 +171,8 @@ class Reach:
         if self.boots < self.needed:
             return f"{boots}: no test of {figures} can tell any change from noise; {self.needed} boots or more can"
         found = ", ".join(f"{name} from {round_up(size):g} %" for name, size in sorted(self.percent.items()))
-        return f"{boots}: a change would be told in four of five: {found}"
+        lacking = f"; too few boots for {', '.join(self.too_few)}" if self.too_few else ""
+        return f"{boots}: a change would be told in four of five: {found}{lacking}"
 
 
 def round_up(percent: float) -> float:

@@ -106,13 +106,16 @@ def _exact(primaries: Lines, limit: Callable[[Line], Limit]) -> tuple[dict[Line,
 
 def _reach(run: str, tested: Sequence[Tested]) -> Reach:
     """Of each figure as if it were the one that had changed, beside the others."""
-    boots = min(one.step.estimate.n for one in tested)
+    boots = max(one.step.estimate.n for one in tested)
     tests = max(1, *(one.tests for one in tested))
     needed = boots_needed(tests)
     percent: dict[str, float] = {}
+    too_few: dict[str, None] = {}
     for one in tested if boots >= needed else ():
         beside = replace(one, tests=tests if one.tests else tests + 1)
         size = one.step.detectable(one.limit, beside.alpha)
-        if size is not None:
+        if size is None:
+            too_few[one.line.workload] = None
+        else:
             percent[one.line.workload] = max(size, percent.get(one.line.workload, 0.0))
-    return Reach(run, boots, tests, needed, percent)
+    return Reach(run, boots, tests, needed, percent, tuple(too_few))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How often noise makes an alert of a night, and how often a real change is one: the rule of before and the present one.
 
-`python -m tests.bench.night_alerts pairs 1000`: one night against the last, deterministic mode, a tree that moved.
-`python -m tests.bench.night_alerts histories 10 deterministic` (or `kvm`): 60 nights, looked at each night, all alerts counted once.
+`python -m tests.bench.night_alerts pairs 1000` (or `planted`, its rows with a change): one night against the last, a tree that moved.
+`python -m tests.bench.night_alerts histories 10 deterministic` (or `kvm`): 60 nights, looked at each night, all alerts counted once
+(`both`, for kvm: the rule of before too, two minutes a history).
 
 An item of four series on two architectures with all of pipeline.yaml's workloads: 40 primary figures, 680 cases and counters.
 Another kernel takes other paths, so each night draws every boot anew, with the spreads that calibration measured.
@@ -101,12 +102,12 @@ class Noise:
 def slowed(values: Values, percent: float, arms: tuple[str, ...], arches: tuple[str, ...]) -> Values:
     """Hackbench takes longer there, in all its cases."""
     factor = 1 + percent / 100
-    return {
-        one: samples * factor
-        if (one.workload, one.metric) == ("hackbench", "time") and one.series in arms and one.arch in arches
-        else samples
-        for one, samples in values.items()
-    }
+    return {one: samples * factor if is_slowed(one, arms, arches) else samples for one, samples in values.items()}
+
+
+def is_slowed(one: Line, arms: tuple[str, ...], arches: tuple[str, ...]) -> bool:
+    """Whether it is a time of hackbench there."""
+    return (one.workload, one.metric) == ("hackbench", "time") and one.series in arms and one.arch in arches
 
 
 def as_nights(number: int, samples: np.ndarray) -> Night:
@@ -168,9 +169,9 @@ SETTINGS = [
 ]  # fmt: skip
 
 
-def pairs(count: int) -> None:
-    """The table of docs/nightly.md; a quarter as many nights where something is planted."""
-    for setting in SETTINGS:
+def pairs(count: int, *, planted: bool = False) -> None:
+    """The table of docs/nightly.md; a quarter as many nights where something is planted (``planted``: those alone)."""
+    for setting in SETTINGS if not planted else [one for one in SETTINGS if one.percent]:
         for boots in BOOTS:
             one_row(setting, boots, max(1, count // 4) if setting.percent else count)
 
@@ -184,11 +185,7 @@ def one_row(setting: Setting, boots: int, nights: int) -> None:
     for _ in range(nights):
         first, second = noise.night(boots), slowed(noise.night(boots), setting.percent, *hit)
         for name, alerts in (("before", before(first, second)), ("now", now(first, second))):
-            real = [
-                a
-                for a in alerts
-                if setting.percent and a.workload == "hackbench" and a.series in hit[0] and a.arch in hit[1]
-            ]
+            real = [one for one in alerts if setting.percent and is_slowed(one, *hit)]
             false = len(alerts) - len(real)
             for index, value in enumerate((bool(real), bool(false), false)):
                 tally[name][index] += value
@@ -199,24 +196,24 @@ def one_row(setting: Setting, boots: int, nights: int) -> None:
     print(f"{setting}, {boots} boots, {nights} nights: {said}", flush=True)
 
 
-def looks(values: list[Values], mode: str) -> Iterator[tuple[str, list[Change]]]:
-    """Each night from the eighth on: the rule and its alerts so far. Before: level shifts of every line (and, deterministic, `before`)."""
+def looks(values: list[Values], *, both: bool) -> Iterator[tuple[str, list[Change]]]:
+    """Each night from the eighth on: the rule and its alerts so far. ``both``: also the rule of before, shifts of every line."""
     lines = {one: [as_nights(i, night[one]) for i, night in enumerate(values)] for one in values[0]}
     for end in range(8, len(values) + 1):
         yield "now", find_changes({one: nights[:end] for one, nights in lines.items()}).changes
-        if mode != "deterministic":
+        if both:
             limits = {one: limit_for(LIMITS, one.workload, one.metric) for one in lines}
             yield "before", [c for one, nights in lines.items() for c in noisy_changes(one, nights[:end], limits[one])]
 
 
-def histories(count: int, mode: str) -> None:
+def histories(count: int, mode: str, *, both: bool = False) -> None:
     """How many nights brought an alert that no night before had shown (the same line within four nights is the same)."""
-    counts = {"before": 0, "now": 0}
+    counts = {"before": 0, "now": 0} if both else {"now": 0}
     for seed in range(count):
         noise = Noise(np.random.default_rng(seed), mode=mode)
         values = [noise.night(12) for _ in range(NIGHTS)]
         known: dict[str, list[tuple[Line, int]]] = {"before": [], "now": []}
-        for name, alerts in looks(values, mode):
+        for name, alerts in looks(values, both=both):
             seen = known[name]
             fresh = [(a.line, int(a.run[1:])) for a in alerts]
             fresh = [(one, at) for one, at in fresh if all(one != other or abs(at - to) > 4 for other, to in seen)]
@@ -227,7 +224,7 @@ def histories(count: int, mode: str) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "pairs":
-        pairs(int(sys.argv[2]))
+    if sys.argv[1] in ("pairs", "planted"):
+        pairs(int(sys.argv[2]), planted=sys.argv[1] == "planted")
     else:
-        histories(int(sys.argv[2]), sys.argv[3])
+        histories(int(sys.argv[2]), sys.argv[3], both="both" in sys.argv)

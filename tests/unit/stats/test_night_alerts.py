@@ -152,6 +152,13 @@ def test_what_a_night_could_have_told() -> None:
     assert found({HACKBENCH: two_nights((0.1,))}).reach["n001"].words.startswith("1 boot: no test of one figure can")
 
 
+def test_a_figure_that_lost_boots_is_named_and_hides_no_other() -> None:
+    reach = found({HACKBENCH: two_nights((0.1,) * 8), other(1): two_nights(MIXED[:3])}).reach["n001"]
+    assert (reach.boots, reach.tests, reach.needed, reach.too_few) == (8, 2, 7, ("w1",))
+    said = "8 boots: a change would be told in four of five: hackbench from 2 %; too few boots for w1"
+    assert reach.words == said
+
+
 def test_what_could_have_been_told_grows_with_the_spread_and_with_the_figures() -> None:
     spread = (0.03, -0.02, 0.05, 0.01, -0.04, 0.02, 0.0, -0.03, 0.04, -0.01, 0.02, -0.02)
     wide = tuple(2 * effect for effect in spread)
