@@ -39,7 +39,7 @@ KINDS = {
     "build": Kind(("store/build",), "kernels: built again"),
     "bisect": Kind(("store/bisect",), "kernels of bisections: built again"),
     "out": Kind(("out",), "objects of the last builds: the next build of an arm is a cold one"),
-    "src": Kind(("src",), "working trees: checked out again"),
+    "src": Kind(("src", "store/source", "store/changes"), "working trees: checked out again"),
     "trees": Kind(("trees",), "kernel sources as git trees: fetched and imported again"),
     "tools": Kind(("tools",), "compilers and QEMU: fetched again"),
     "history": Kind(("state/history",), "the record of all runs: lost for good, so --all leaves it (docs/history.md)"),

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kpatch_ci.debian.toolroot import ToolRoot
-from kpatch_ci.kernel.checkout import changed_paths, checkout, checkout_patched
+from kpatch_ci.kernel.checkout import GIT, Trees, changed_paths, checkout, checkout_patched
 from kpatch_ci.kernel.diagnostics import objects_compiled, warnings
 from kpatch_ci.kernel.external import External, copy_external, drop_external
 from kpatch_ci.kernel.kconfig import Requested, merged
@@ -67,7 +67,8 @@ class Builder:
     """Builds below one cache directory with one tool root.
 
     ``jobs`` is make's -j. ``jobserver`` is the directory and name of a named pipe that make shares with the other stages
-    of the run, as GNU make 4.4 defines it (`--jobserver-auth=fifo:PATH`); without one make keeps its own.
+    of the run, as GNU make 4.4 defines it (`--jobserver-auth=fifo:PATH`); without one make keeps its own. ``trees`` tells how
+    a patched tree differs from the baseline's.
     """
 
     def __init__(
@@ -79,9 +80,10 @@ class Builder:
         jobs: int,
         timeout: float,
         jobserver: Path | None = None,
+        trees: Trees = GIT,
     ) -> None:
         self.cache, self.store, self.tools = cache, store, tools
-        self.jobs, self.timeout, self.jobserver = jobs, timeout, jobserver
+        self.jobs, self.timeout, self.jobserver, self.trees = jobs, timeout, jobserver, trees
 
     def find(self, request: BuildRequest) -> BuildResult | None:
         """The build, when it was made before."""
@@ -101,13 +103,7 @@ class Builder:
             if found:
                 return found
             started = time.monotonic()
-            source = self._prepare(request, out)
-            make = self.make(request.arch)
-            failed = (
-                self.configure(request, source, out, _config_log(log))
-                or make.build(source, out, log)
-                or make.build_external(request.external, source, out, log)
-            )
+            failed = self._compile(request, out, log)
             artifact = None
             if not failed:
                 try:
@@ -123,23 +119,46 @@ class Builder:
             return failed_build(request, key, failed, seconds=seconds, log=log, reproduce=self.reproduce(request))
         return passed(request, artifact, cached=False)
 
+    def _compile(self, request: BuildRequest, out: Path, log: Path) -> Failure | None:
+        source, make = self._prepare(request, out), self.make(request.arch)
+        return (
+            self.configure(request, source, out, _config_log(log))
+            or make.build(source, out, log)
+            or make.build_external(request.external, source, out, log)
+        )
+
+    def has_objects(self, request: BuildRequest) -> bool:
+        """Whether the objects are here from which a patched kernel of the request's tree starts."""
+        return (self._output(request.baseline()) / "vmlinux").exists()
+
+    def make_objects(self, request: BuildRequest, logs: Path) -> None:
+        """For a patched kernel: make those objects where they are not here, though the baseline itself may be known, and made elsewhere.
+
+        A baseline that does not build leaves none: the patched kernel is built without them then.
+        """
+        base = replace(request.baseline(), external=())
+        out = self._output(base)
+        if not _is_patched(request) or self.has_objects(base):
+            return
+        with locked(out):
+            if not self.has_objects(base):
+                self._compile(base, out, logs / f"objects-{base.arch.name}.log")
+
     def make(self, arch: Arch) -> Make:
         """Make as this builder runs it."""
         return Make(self.tools, arch, self.jobs, self.timeout, self.jobserver)
 
     def configure(self, request: BuildRequest, source: Path, out: Path, log: Path) -> Failure | None:
         """Make the .config of a request, and check it."""
-        make = self.make(request.arch)
-        return make.configure(request.tree, request.tree_id, request.config, source=source, out=out, log=log)
+        kconfigs = self.trees.kconfigs(request.tree, request.tree_id)
+        return self.make(request.arch).configure(request.config, kconfigs, source=source, out=out, log=log)
 
     def reproduce(self, request: BuildRequest) -> str:
         """The make command, as a person would type it in a checkout of the tree."""
         return self.make(request.arch).reproduce(request.arch.make_targets)
 
     def _output(self, request: BuildRequest) -> Path:
-        """Named after the kernel alone: with another version of our modules its objects are the same."""
-        key = replace(request, external=()).key(self.tools)
-        return self.cache / "out" / f"{'patched-' if _is_patched(request) else ''}{request.arch.name}-{key[:16]}"
+        return self.cache / "out" / objects_name(request, self.tools)
 
     def _prepare(self, request: BuildRequest, out: Path) -> Path:
         """Source tree to build from; for a patched arm the output starts as a copy of the baseline's objects."""
@@ -148,7 +167,7 @@ class Builder:
             return checkout(self.cache, request.tree)
         self._discard(request, out)
         newest = self.copy_objects(request, out)
-        return checkout_patched(self.cache, request.tree, request.tree_id, newer_than=newest)
+        return checkout_patched(self.cache, request.tree, request.tree_id, newer_than=newest, trees=self.trees)
 
     def copy_objects(self, request: BuildRequest, out: Path) -> float:
         """Make ``out`` a copy of the baseline's objects, all of it or nothing; the time stamp of the newest, 0 without any."""
@@ -178,7 +197,7 @@ class Builder:
             shutil.rmtree(logs_of(out), ignore_errors=True)
 
     def _keep(self, request: BuildRequest, out: Path, seconds: float) -> Artifact:
-        changed = changed_paths(request.tree, request.tree_id) if _is_patched(request) else ()
+        changed = changed_paths(request.tree, request.tree_id, self.trees) if _is_patched(request) else ()
         objects = self._output(request.baseline()) if _is_patched(request) else None
         against = {
             "compiled": compiled(out, changed, SRC),
@@ -208,6 +227,12 @@ class Builder:
             }
 
         return self.store.put(kind, request.key(self.tools), fill)
+
+
+def objects_name(request: BuildRequest, tools: ToolRoot) -> str:
+    """Of an output directory. After the kernel alone: with another version of our modules its objects are the same."""
+    key = replace(request, external=()).key(tools)
+    return f"{'patched-' if _is_patched(request) else ''}{request.arch.name}-{key[:16]}"
 
 
 def passed(request: BuildRequest, artifact: Artifact, *, cached: bool) -> BuildResult:

@@ -15,11 +15,10 @@ from pathlib import Path
 from kpatch_ci.debian.toolroot import ToolRoot
 from kpatch_ci.kernel.diagnostics import failure_tail
 from kpatch_ci.kernel.external import External, place_external
-from kpatch_ci.kernel.git import open_repo
 from kpatch_ci.kernel.kconfig import Kconfigs, Requested, check, merged, parse_config
 from kpatch_ci.kernel.outputs import OddOutput, next_log, read_small
 from kpatch_ci.model.arch import Arch
-from kpatch_ci.model.build import ConfigMiss, Tree
+from kpatch_ci.model.build import ConfigMiss
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.process import Completed, run
 from kpatch_ci.store.atomic import disk_errors, write_text
@@ -103,9 +102,9 @@ class Make:
         return done
 
     def configure(
-        self, tree: Tree, tree_id: str, config: Mapping[str, Requested], *, source: Path, out: Path, log: Path
+        self, config: Mapping[str, Requested], kconfigs: Kconfigs | None, *, source: Path, out: Path, log: Path
     ) -> Failure | None:
-        """Make the .config, and check that every symbol asked for is in it."""
+        """Make the .config, and check that every symbol asked for is in it; ``kconfigs`` tells why one is not."""
         with disk_errors(out):
             write_text(out / FRAGMENT, merged(config))
         allconfig = [f"KCONFIG_ALLCONFIG={OUT}/{FRAGMENT}", "allnoconfig"]
@@ -116,7 +115,7 @@ class Make:
             final = parse_config(read_small(out, ".config"))
         except OddOutput as odd:
             return Failure(str(odd), done.output)
-        misses = check(config, final, Kconfigs(open_repo(tree.repo), tree_id))
+        misses = check(config, final, kconfigs)
         if misses:
             rows = [f"CONFIG_{m.symbol}: asked for {m.wanted} ({m.where}), got {m.got}: {m.reason}" for m in misses]
             return Failure(

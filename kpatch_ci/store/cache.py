@@ -74,9 +74,10 @@ def _wait(descriptor: int, meanwhile: Callable[[], None] | None) -> None:
 IN_USE = "in-use.lock"
 LEFTOVERS = (
     "store/*/*/.new-*", "src/.new-*", "src/.index-*", "src/patched-*", "out/.new-*", "out/patched-*", "work/*", "*/*.apt", "trees/*.deb",
-    "guest/.*",
+    "guest/.*", "store/source/*/*", "store/changes/*/*",
 )  # fmt: skip
-"""What a killed process leaves half-made, and patched trees and objects: the next edit starts from the baseline's."""
+"""What a killed process leaves half-made; patched trees and objects, for the next edit starts from the baseline's; and kernel source
+that was packed for other machines."""
 
 
 def use_cache(root: Path) -> int:

@@ -100,10 +100,11 @@ class Make:
 
     def link(self, names: Sequence[str]) -> None:
         places = ("vmlinux", "System.map", "arch/arm64/boot/Image", "arch/x86/boot/bzImage")
+        text = "\n".join((self.source / f"{n}.c").read_text() for n in names)
         for place in (*places, "include/config/kernel.release"):
             path = self.out / place
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("\n".join((self.source / f"{n}.c").read_text() for n in names))
+            path.write_text(text if place in places else "6.1.9\n")
 
     def lines(self, path: Path) -> Iterator[tuple[int, tuple[str, str]]]:
         for number, line in enumerate(path.read_text().splitlines(), 1):
