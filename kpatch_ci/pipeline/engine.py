@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import queue
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ from graphlib import TopologicalSorter
 from typing import Any, Protocol
 
 from kpatch_ci import process
-from kpatch_ci.pipeline.places import HERE, Doubted, Place, PlaceLost, does
+from kpatch_ci.pipeline.places import BUILD, HERE, Doubted, Place, PlaceLost, does
 from kpatch_ci.pipeline.ready import Group, Ready, Sort
 from kpatch_ci.pipeline.slots import Slots
 
 Values = Mapping[str, Any]
 POLL = 0.02
-EVERYTHING: Group = (("", False, ""), "")
+EVERYTHING: Group = (("", False, frozenset()), "")
 """Without other places there is one order for all."""
 AWAY = 10_000
 """Threads that wait for other places at most. A thread is made when it is needed: places' slots bound them."""
@@ -53,6 +53,8 @@ class Node:
     """Nodes with the same are cheaper at one place: they resume one guest."""
     only: str = ""
     """The place that alone may do ``elsewhere``; ``work`` is done where that is lost."""
+    homes: Callable[[], Collection[str]] | None = None
+    """Asked when it is ready: the places where what it starts from is. As long as one of them is there it runs at such a one."""
     arch: str = ""
     """The architecture that it is of: a place may do a kind for some only."""
     lane: str = ""
@@ -167,9 +169,24 @@ class Engine:
 
     def _queue(self, ready: Ready, position: int, node: Node) -> None:
         portable = node.elsewhere is not None and self._lost[node.name] < LIVES
-        sort = (f"{node.kind} {node.arch}", portable, node.only if portable else node.lane)
+        kind = f"{node.kind} {node.arch}"
+        bound = self._bound_to(node, kind) if portable else frozenset(filter(None, [node.lane]))
+        sort = (kind, portable, bound)
         group = (sort, node.affinity) if self._grouped or node.lane else EVERYTHING
         ready.push(group, (node.priority, position, node.name))
+
+    def _bound_to(self, node: Node, kind: str) -> frozenset[str]:
+        """The places that alone are to run it; none: any."""
+        if node.only:
+            return frozenset({node.only})
+        if node.homes is None or not self._grouped:
+            return frozenset()
+        return frozenset(name for name in node.homes() if self._is_used_for(name, kind))
+
+    def _is_used_for(self, place: str, kind: str) -> bool:
+        if place == HERE:
+            return not (self._spare_here and any(does(one, kind) for one in self._places.values()))
+        return place in self._places and does(self._places[place], kind)
 
     def _dispatch(
         self,
@@ -181,7 +198,9 @@ class Engine:
         """Start or look up what is ready; True when a lookup may have made more ready."""
         looked_up = False
         idle: set[frozenset[str]] = set()
-        for place in (*self._roomy(), HERE):
+        turns = deque((*self._roomy(), HERE))
+        while turns:
+            place = turns.popleft()
             there = self._places.get(place)
             if there and there.kinds in idle and not ready.waits_for(place):
                 continue
@@ -201,8 +220,12 @@ class Engine:
                 self._unknown.discard(name)
                 ready.claim(node.affinity, place)
                 self._start(node, there, pools)
-            if there and place in self._open:  # it has room, and there is nothing for such as it
-                idle.add(there.kinds)
+                if node.kind == BUILD and turns:
+                    turns.append(place)  # that keeps all its CPUs busy: the others choose before it takes more
+                    break
+            else:
+                if there and place in self._open:  # it has room, and there is nothing for such as it
+                    idle.add(there.kinds)
         return looked_up
 
     def _roomy(self) -> list[str]:
@@ -213,17 +236,18 @@ class Engine:
         """Whether a place has room for a sort of stage, and does such things."""
         kind, portable, only = sort
         if place != HERE:
-            return portable and only in ("", place) and place in self._open and does(self._places[place], kind)
+            mine = portable and (not only or place in only)
+            return mine and place in self._open and does(self._places[place], kind)
         if not portable:
             return not only or self._takes_lane(sort)
         if only:
-            return only not in self._places
-        return not (self._spare_here and any(does(one, kind) for one in self._places.values()))
+            return HERE in only or not any(name in self._places for name in only)
+        return self._is_used_for(HERE, kind)
 
     def _takes_lane(self, sort: Sort) -> bool:
         """Whether a sort of stage has a lane, and that is free: such a stage waits for no slot."""
         _, portable, lane = sort
-        return not portable and lane != "" and lane not in self._lanes
+        return not portable and bool(lane) and lane.isdisjoint(self._lanes)
 
     def _start(self, node: Node, there: Place | None, pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor]) -> None:
         self._observer.started(node)
@@ -231,6 +255,8 @@ class Engine:
         if there:
             self._held[there.name] += 1
             self._room(there)
+            if node.kind == BUILD:  # it takes long, and nothing is heard of it
+                self._observer.note(f"{node.name} is built on {there.name}")
         else:
             self._holding += node.slot
             self._lanes.update(filter(None, [node.lane]))
@@ -267,7 +293,7 @@ class Engine:
             self._room(place)
         error = future.exception()
         if place and isinstance(error, PlaceLost):
-            self._lose(place, str(error), ready)
+            self._lose(place, str(error), ready, by_name)
             self._lost[node.name] += 1
             self._queue(ready, *by_name[node.name])
             return
@@ -280,7 +306,7 @@ class Engine:
         self.done_at[place.name if place else HERE] += node.slot
         self._settle(node, value, seconds, False, sorter)
 
-    def _lose(self, place: Place, why: str, ready: Ready) -> None:
+    def _lose(self, place: Place, why: str, ready: Ready, by_name: Mapping[str, tuple[int, Node]]) -> None:
         """The place gets no more; what it was at comes back one by one, each with its own PlaceLost."""
         if self._places.get(place.name) is not place:
             return
@@ -288,6 +314,8 @@ class Engine:
         self._open.discard(place.name)
         self.lost[place.name] = why
         ready.forget(place.name)
+        for name in ready.release(place.name):
+            self._queue(ready, *by_name[name])
         where = "the other places" if self._places else "this machine"
         self._observer.note(f"{place.name} is lost: {why}; its work goes to {where}")
 

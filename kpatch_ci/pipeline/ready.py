@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 Entry = tuple[int, int, str]
 """Priority, position in the plan, name."""
-Sort = tuple[str, bool, str]
-"""Kind, whether it can run elsewhere, and the one place where it is to run (or none); of what cannot, its lane (or none)."""
+Sort = tuple[str, bool, frozenset[str]]
+"""Kind, whether it can run elsewhere, and the places that alone are to run it (none: any); of what cannot, its lane (or none)."""
 Group = tuple[Sort, str]
 """The same, with its affinity."""
 OWN, FREE, OTHERS = 0, 1, 2
@@ -44,7 +44,7 @@ class Ready:
     _members: dict[str, dict[str, Entry]] = field(default_factory=dict)
     """Affinity -> its stages that are ready."""
     _bound: Counter[str] = field(default_factory=Counter)
-    """Place -> how many are for it alone."""
+    """Place -> how many are for it and few others."""
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -53,7 +53,7 @@ class Ready:
         """Add a stage."""
         self._waiting[entry[2]] = group
         (_, _, only), affinity = group
-        self._bound[only] += 1
+        self._bound.update(only)
         if affinity:
             self._members.setdefault(affinity, {})[entry[2]] = entry
         self._file(group, entry, self._owners.get(affinity, ()))
@@ -71,16 +71,25 @@ class Ready:
                     best = min(best, found) if best else found
         if best is None:
             return None
-        name = best[2][2]
+        self._remove(best[2][2])
+        return best[2][2]
+
+    def _remove(self, name: str) -> None:
         (_, _, only), affinity = self._waiting.pop(name)
-        self._bound[only] -= 1
+        self._bound.subtract(only)
         if affinity:
             del self._members[affinity][name]
-        return name
 
     def waits_for(self, place: str) -> bool:
-        """Whether there is a stage for that place alone."""
+        """Whether there is a stage for that place, and not for any."""
         return self._bound[place] > 0
+
+    def release(self, place: str) -> list[str]:
+        """Take out the stages that were for that place, and not for any: they are to be pushed again."""
+        found = [name for name, ((_, _, only), _) in self._waiting.items() if place in only]
+        for name in found:
+            self._remove(name)
+        return found
 
     def claim(self, affinity: str, place: str) -> None:
         """The place has begun something of that affinity."""

@@ -175,7 +175,9 @@ def test_the_replicates_of_one_guest_go_where_it_was_booted() -> None:
 def test_ready_gives_own_then_new_then_others_work_and_priority_comes_first() -> None:
     ready = Ready()
     for position, (affinity, priority) in enumerate([("mine", 4), ("theirs", 4), ("", 4), ("theirs", 3)]):
-        ready.push((("run", True, ""), affinity + str(priority)), (priority, position, f"{affinity}{priority}"))
+        ready.push(
+            (("run", True, frozenset()), affinity + str(priority)), (priority, position, f"{affinity}{priority}")
+        )
     ready.claim("mine4", "a")
     ready.claim("theirs4", "b")
     ready.claim("theirs3", "b")
@@ -185,11 +187,11 @@ def test_ready_gives_own_then_new_then_others_work_and_priority_comes_first() ->
 
 def test_ready_forgets_a_lost_place() -> None:
     ready = Ready()
-    ready.push((("run", True, ""), "x"), (4, 0, "x"))
-    ready.push((("run", True, ""), "y"), (4, 1, "y"))
+    ready.push((("run", True, frozenset()), "x"), (4, 0, "x"))
+    ready.push((("run", True, frozenset()), "y"), (4, 1, "y"))
     ready.claim("x", "b")
     assert ready.pop("a", lambda _: True) == "y"
-    ready.push((("run", True, ""), "y"), (4, 1, "y"))
+    ready.push((("run", True, frozenset()), "y"), (4, 1, "y"))
     ready.forget("b")
     assert ready.pop("a", lambda _: True) == "x"
 
@@ -241,3 +243,60 @@ def test_a_stage_with_which_three_places_were_lost_is_done_here() -> None:
     values, log = run([node("poison")], places, spare_here=True)
     assert values == {"poison": HERE}
     assert sum(kind == "note" for kind, _ in log) == 3
+
+
+def at_home(name: str, *homes: str) -> Node:
+    return replace(node(name, "build"), homes=lambda: homes)
+
+
+BUILDER = frozenset({"build"})
+
+
+def test_builds_are_spread_before_a_place_takes_a_second_one() -> None:
+    a, b = There("a", 4, BUILDER), There("b", 4, BUILDER)
+    values, log = run([node(name, "build") for name in ("one", "two")], [a, b], spare_here=True)
+    assert values == {"one": "a", "two": "b"}
+    assert [text for kind, text in log if kind == "note"] == ["one is built on a", "two is built on b"]
+    values, _ = run([node(name, "build") for name in ("one", "two")], [There("a", 4, BUILDER)], slots=2)
+    assert values == {"one": "a", "two": HERE}
+
+
+def test_a_build_goes_where_its_objects_are() -> None:
+    a, b = There("a", 4, BUILDER), There("b", 4, BUILDER)
+    nodes = [at_home("p", "b"), at_home("q", HERE), at_home("r", "b", "away"), at_home("s", "a", HERE)]
+    values, _ = run(nodes, [a, b])
+    assert (values["p"], values["q"], values["r"]) == ("b", HERE, "b")
+    assert values["s"] in ("a", HERE)
+
+
+def test_objects_of_a_machine_that_is_spared_and_of_a_place_that_does_not_build_do_not_count() -> None:
+    a, b = There("a", 1, BUILDER), There("b")
+    values, _ = run([at_home("p", HERE), at_home("q", "b")], [a, b], spare_here=True)
+    assert values == {"p": "a", "q": "a"}
+
+
+def test_where_the_objects_are_is_asked_when_the_baseline_is_built() -> None:
+    a, b = There("a", 2, BUILDER), There("b", 2, BUILDER)
+    places = [a, b]
+    homes = lambda: [one.name for one in places if "base" in one.done]  # noqa: E731
+    nodes = [node("base", "build"), *(replace(at_home(n), homes=homes, needs=("base",)) for n in "pqrs")]
+    values, _ = run(nodes, places)
+    assert set(values.values()) == {"a"}
+
+
+def test_what_waits_for_a_place_that_is_lost_is_free_again() -> None:
+    a, b = There("a", 1, BUILDER, lives=1), There("b", 1, BUILDER)
+    values, _ = run([at_home(n, "a") for n in "pqrs"], [a, b], spare_here=True)
+    assert sorted(values.values()) == ["a", "b", "b", "b"]
+
+
+def test_ready_takes_out_what_waits_for_a_place_and_takes_it_again() -> None:
+    ready = Ready()
+    for position, only in enumerate(("", "a", "ab", "b")):
+        ready.push((("build", True, frozenset(only)), ""), (1, position, only))
+    assert ready.release("a") == ["a", "ab"]
+    assert not ready.waits_for("a")
+    assert ready.waits_for("b")
+    ready.push((("build", True, frozenset("b")), ""), (1, 1, "a"))
+    assert [ready.pop("b", lambda _: True) for _ in range(4)] == ["", "a", "b", None]
+    assert not ready.waits_for("b")
