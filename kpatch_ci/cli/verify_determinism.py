@@ -82,6 +82,7 @@ def command(
         "seeds": options["seeds"] or 1,
     }
     config = narrowed(wanted, all_cases)
+    _check_hosts(config)
     _check_repeats(repeats, len(config.hosts))
     series = load_all(config) if options["series"] else ()
     _, directory = output_directory(output)
@@ -109,6 +110,13 @@ def _on(hosts: tuple[str, ...] | None, options: dict[str, Any]) -> tuple[str, ..
     if options.get("on") is not None:
         raise click.UsageError("--on is for runs; here it is --hosts NAME,...")
     return (*(hosts or ()), HERE)
+
+
+def _check_hosts(config: Config) -> None:
+    for host in config.hosts:
+        if "guest" not in host.uses:
+            what = f"{host.name} boots no guests (`for: [build]`), and guests are compared"
+            raise UserError(what, where="--hosts", expected="machines with `guest` in their `for:`")
 
 
 def _check_repeats(repeats: int, hosts: int) -> None:

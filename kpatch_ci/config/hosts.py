@@ -37,10 +37,11 @@ class HostFile(Strict):
     """File of a private key; below the pipeline file's directory unless it starts with / or ~."""
     jump: Annotated[str, pydantic.AfterValidator(_target)] | None = None
     work: Annotated[str, pydantic.Field(pattern=r"^[~/]")] = DEFAULT_WORK
-    """Directory there, at least 2 GB: tools, kernels, snapshots."""
+    """Directory there, at least 2 GB, and 3 GB more where it builds: tools, kernels, snapshots, source."""
     slots: Annotated[int, pydantic.Field(ge=1, le=1024)] | None = None
     """Stages at once; as many as it has CPUs unless said."""
-    uses: Annotated[tuple[Literal["guest"], ...], pydantic.Field(alias="for", min_length=1)] = ("guest",)
+    uses: Annotated[tuple[Literal["build", "guest"], ...], pydantic.Field(alias="for", min_length=1)] = ("guest",)
+    """What it does: kernel builds, boots and replicates."""
 
 
 def read_hosts(found: Mapping[str, HostFile], root: Path, lines: Lines) -> tuple[Host, ...]:

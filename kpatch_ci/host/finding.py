@@ -18,6 +18,9 @@ DISK_WARM = 8 * GB
 WORK_COLD = 3 * GB
 """On a machine that boots guests alone: the tool root, packed and unpacked, kernels, a snapshot of each boot."""
 WORK_WARM = 1 * GIB
+BUILD_ROOM = 2 * GB
+"""More on one that builds and has no kernel source yet: 1.5 GB of source, 0.5 GB while it arrives, 0.2 GB of objects for each architecture
+and for each patched kernel that is being built."""
 PYTHON = (3, 11)
 
 
@@ -59,9 +62,12 @@ def disk(free: int, where: str, *, warm: bool) -> Finding:
     return Finding("disk", False, f"{detail}, {wanted / GB:.0f} GB wanted", "set KPATCH_CI_CACHE to a larger disk")
 
 
-def work(free: int, where: str, *, warm: bool) -> Finding:
-    """``free`` in bytes on the disk of a host's work directory ``where``; ``warm``: a tool root is there already."""
-    wanted = WORK_WARM if warm else WORK_COLD
+def work(free: int, where: str, *, warm: bool, source: bool = False) -> Finding:
+    """``free`` in bytes on the disk of a host's work directory ``where``; ``warm``: a tool root is there already.
+
+    ``source``: it will get kernel source.
+    """
+    wanted = (WORK_WARM if warm else WORK_COLD) + source * BUILD_ROOM
     detail = f"{free / GB:.1f} GB free for {where}"
     if free >= wanted:
         return Finding("disk", True, detail)

@@ -54,16 +54,22 @@ CHECKS: tuple[Check, ...] = (
 
 
 def checks_of(host: Host) -> tuple[Check, ...]:
-    """What a machine of ``hosts:`` is asked: it boots guests, and builds nothing, so it needs less room."""
+    """What a machine of ``hosts:`` is asked: it needs less room than one that does everything."""
     where = re.sub(r'([\\"$`])', r"\\\1", host.work)
     if where.startswith("~/"):
         where = f"$HOME{where[1:]}"
-    warm = f'for one in "{where}"/tools/*/packages.json; do if [ -e "$one" ]; then echo warm; fi; done'
+    there = {"warm": "tools/*/packages.json", "source": "src/*/Makefile"}
+    looks = [
+        f'for one in "{where}"/{names}; do if [ -e "$one" ]; then echo {word}; fi; done'
+        for word, names in there.items()
+    ]
 
     def room(text: str) -> Finding:
-        return judge.work(int(text.split()[3]) * 1024, host.work, warm="warm" in text.splitlines())
+        said = text.splitlines()
+        source = "build" in host.uses and "source" not in said
+        return judge.work(int(text.split()[3]) * 1024, host.work, warm="warm" in said, source=source)
 
-    return (*CHECKS[:-1], ("disk", f"{_df(where)}; {warm}", room))
+    return (*CHECKS[:-1], ("disk", "; ".join([_df(where), *looks]), room))
 
 
 def examine(target: str, *, connect: Connect = connection) -> list[Finding]:

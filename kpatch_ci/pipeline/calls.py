@@ -18,8 +18,10 @@ from kpatch_ci.guest import image as guest_image
 from kpatch_ci.guest.guests import RawRun
 from kpatch_ci.guest.image import GuestImage
 from kpatch_ci.kernel import build as kernel_build
+from kpatch_ci.kernel.kconfig import Requested
+from kpatch_ci.kernel.sent import CHANGES, SOURCE, changes_key, source_key
 from kpatch_ci.model.boot import BootResult
-from kpatch_ci.model.build import BuildResult
+from kpatch_ci.model.build import BuildResult, Tree
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.machine import Machine
 from kpatch_ci.store.artifacts import ArtifactStore
@@ -69,6 +71,32 @@ class ReplicateCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Module:
+    """A module of ours, to be built against the kernel: names and texts of its sources."""
+
+    name: str
+    files: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildCall:
+    """Build a kernel: see BuildRequest. Its source, and what a patch changes of it, are artifacts."""
+
+    key: str
+    """Of the build, as whoever asks computes it: it must be the same there."""
+    arm: str
+    arch: str
+    tree: Tree
+    tree_id: str
+    config: tuple[Requested, ...]
+    modules: tuple[Module, ...]
+    jobs: int
+    """CPUs that builds and guests share there."""
+    timeout: float
+    """Wall seconds, of each make."""
+
+
+@dataclass(frozen=True, slots=True)
 class BootAnswer:
     """``console`` is what the guest wrote there, empty where it wrote nothing."""
 
@@ -84,10 +112,19 @@ class ReplicateAnswer:
     console: str
 
 
-Call = BootCall | ReplicateCall
-Answer = BootAnswer | ReplicateAnswer
-CALLS: dict[str, type[Call]] = {"boot": BootCall, "replicate": ReplicateCall}
-ANSWERS: dict[str, type[Answer]] = {"boot": BootAnswer, "replicate": ReplicateAnswer}
+@dataclass(frozen=True, slots=True)
+class BuildAnswer:
+    """A kernel that was built is an artifact there, to be fetched. ``log`` is what make said of one that was not."""
+
+    build: BuildResult
+    log: str
+
+
+GuestCall = BootCall | ReplicateCall
+Call = GuestCall | BuildCall
+Answer = BootAnswer | ReplicateAnswer | BuildAnswer
+CALLS: dict[str, type[Call]] = {"boot": BootCall, "replicate": ReplicateCall, "build": BuildCall}
+ANSWERS: dict[str, type[Answer]] = {"boot": BootAnswer, "replicate": ReplicateAnswer, "build": BuildAnswer}
 
 T = TypeVar("T")
 
@@ -96,12 +133,21 @@ _json.register_unstructure_hook(Path, str)
 _json.register_structure_hook(Path, lambda value, _: Path(value))
 
 
+def kind_of(call: Call) -> str:
+    """Its name among CALLS."""
+    return next(name for name, kind in CALLS.items() if isinstance(call, kind))
+
+
 def refs(call: Call) -> tuple[Ref, ...]:
     """Artifacts that must be in the store of whoever does it."""
+    if isinstance(call, BuildCall):
+        source = (SOURCE, source_key(call.tree.tree_id))
+        patched = call.tree_id != call.tree.tree_id
+        return (source, (CHANGES, changes_key(call.tree.tree_id, call.tree_id))) if patched else (source,)
     return (kernel_build.KIND, call.build.key), (guest_image.KIND, call.image.key)
 
 
-def placed(call: Call, store: ArtifactStore) -> Call:
+def placed(call: GuestCall, store: ArtifactStore) -> GuestCall:
     """The call with the paths of ``store``."""
     build = replace(call.build, artifact=store.place(kernel_build.KIND, call.build.key))
     folder = store.place(guest_image.KIND, call.image.key)

@@ -3,23 +3,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from kpatch_ci.guest.guests import RawRun
 from kpatch_ci.guest.image import GuestImage
-from kpatch_ci.kernel.build import BuildRequest
+from kpatch_ci.kernel.build import KIND, BuildRequest, passed
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.machine import Machine
+from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.calls import (
     Answer,
     BootAnswer,
     BootCall,
+    BuildAnswer,
     Call,
     Limits,
+    Ref,
     ReplicateAnswer,
     ReplicateCall,
     kept_log,
@@ -27,16 +32,25 @@ from kpatch_ci.pipeline.calls import (
     stripped_build,
     stripped_image,
 )
+from kpatch_ci.pipeline.supply import Supply
+from kpatch_ci.store.artifacts import Artifact
+
+Provide = Callable[[Ref], None]
+"""Sees to it that an artifact that is about to be sent is in our store."""
+
+
+def is_there(_: Ref) -> None:
+    """Of a guest's artifacts all are."""
 
 
 class Carrier(Protocol):
     """Takes calls to where they are done, with the artifacts that they need, and answers back. Safe for concurrent threads."""
 
-    def do(self, call: Call) -> Answer:
+    def do(self, call: Call, provide: Provide = is_there) -> Answer:
         """Blocks. Raises PlaceLost when the other end is gone, InfrastructureError where it is there and fails."""
 
-    def build(self, request: BuildRequest, logs: Path) -> BuildResult:
-        """See Place.build; called only where the place does builds."""
+    def fetch(self, ref: Ref) -> Artifact:
+        """Bring an artifact from there into our store, whole and verified; only where the place does builds. Raises as ``do``."""
 
     @property
     def lost(self) -> str:
@@ -62,6 +76,10 @@ class FarPlace:
     kinds: frozenset[str]
     carrier: Carrier
     limits: Limits
+    supply: Supply | None = None
+    """Of what is built there; None where nothing is."""
+    objects: set[str] = field(default_factory=set)
+    """Objects of baselines that are there, by name."""
 
     @property
     def lost(self) -> str:
@@ -82,8 +100,27 @@ class FarPlace:
         self.carrier.stop()
 
     def build(self, request: BuildRequest, logs: Path) -> BuildResult:
-        """Build there."""
-        return self.carrier.build(request, logs)
+        """Build there, and fetch the kernel. What make said of one that does not build comes back as a log."""
+        supply = self._supply(request)
+        call = supply.call(request, self.slots)
+        answer = self.carrier.do(call, partial(supply.provide, request.tree))
+        if not isinstance(answer, BuildAnswer):
+            raise InfrastructureError(f"{self.name} answered a build with {type(answer).__name__}")
+        if answer.build.status is not Status.PASSED:
+            log = logs / f"build-{request.arch.name}-{request.arm}.on-{self.name}.log"
+            return replace(answer.build, log=kept_log(answer.log, log))
+        artifact = self.carrier.fetch((KIND, call.key))
+        self.objects.add(supply.objects_of(request))
+        return passed(request, artifact, cached=answer.build.cached)
+
+    def has_objects(self, request: BuildRequest) -> bool:
+        """See Place."""
+        return self.supply is not None and self.supply.objects_of(request) in self.objects
+
+    def _supply(self, request: BuildRequest) -> Supply:
+        if self.supply is None:
+            raise InfrastructureError(f"{self.name} does no builds: {request.arm} for {request.arch.name}")
+        return self.supply
 
     def boot(
         self,

@@ -132,7 +132,7 @@ def differs(values: Values, built: str, others: Sequence[str]) -> bool:
 
 
 def doubt(place: Place, reason: str) -> None:
-    """Raises Doubted where it was not this machine that saw a guest fail."""
+    """Raises Doubted where it was not this machine that saw a kernel or a guest fail."""
     if place.name != HERE:
         raise Doubted(reason)
 

@@ -38,7 +38,7 @@ def with_memory(boot: BootResult, machine: Machine) -> BootResult:
 
 
 class Doubted(Exception):
-    """A place says that a guest failed, and why. Before that is held against a kernel, this machine must have seen it too."""
+    """A place says that a kernel does not build, or a guest failed, and why. This machine must see it before it counts."""
 
 
 class Place(Protocol):
@@ -75,6 +75,9 @@ class Place(Protocol):
 
     def build(self, request: BuildRequest, logs: Path) -> BuildResult:
         """See Builder.build. A build that passed is in this machine's store afterwards."""
+
+    def has_objects(self, request: BuildRequest) -> bool:
+        """Whether the objects are there from which a patched kernel of the request's tree is built in seconds."""
 
     def boot(
         self,
@@ -128,8 +131,13 @@ class Here:
         """Nobody leaves this machine."""
 
     def build(self, request: BuildRequest, logs: Path) -> BuildResult:
-        """Build."""
+        """Build, a patched kernel from the baseline's objects though another place built that, and may be lost by now."""
+        self.builder.make_objects(request, logs)
         return self.builder.build(request, logs)
+
+    def has_objects(self, request: BuildRequest) -> bool:
+        """See Place."""
+        return self.builder.has_objects(request)
 
     def boot(
         self,

@@ -25,6 +25,7 @@ from kpatch_ci.pipeline.cluster.cluster import Cluster, open_cluster
 from kpatch_ci.pipeline.engine import Engine, Observer
 from kpatch_ci.pipeline.places import Place
 from kpatch_ci.pipeline.slots import Slots
+from kpatch_ci.pipeline.supply import Supply
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.cache import cache_root, use_cache
 
@@ -65,7 +66,8 @@ class Session:
 
     def with_hosts(self, say: Say) -> Session:
         """The same with its hosts, where it was opened without. Raises InfrastructureError."""
-        return replace(self, places=_open_hosts(self.config, self.tools, self.store, say))
+        supply = Supply(self.cache, self.store, self.tools, float(self.config.timeouts.build))
+        return replace(self, places=_open_hosts(self.config, supply, say))
 
     def close(self) -> None:
         """Leave the hosts: what still runs there ends."""
@@ -136,7 +138,8 @@ def open_session(config: Config, *, jobs: int, logs: Path, say: Say, hosts: bool
         prepare_boards(config.machines, board_kit(config, cache, tools, archives), say)
         prove_accelerators(config.machines, tools, say)
     store = ArtifactStore(cache / "store")
-    places = _open_hosts(config, tools, store, say) if hosts else ()
+    supply = Supply(cache, store, tools, float(config.timeouts.build))
+    places = _open_hosts(config, supply, say) if hosts else ()
     trees = TreeCache(cache, tools, archives)
     if trees.will_fetch(config.tree):
         say(f"fetching {config.tree} and importing it into git (about a minute, once)")
@@ -145,13 +148,13 @@ def open_session(config: Config, *, jobs: int, logs: Path, say: Say, hosts: bool
     return Session(config, cache, store, tools, archives, tree, jobs, logs, places)
 
 
-def _open_hosts(config: Config, tools: ToolRoot, store: ArtifactStore, say: Say) -> tuple[Place, ...]:
+def _open_hosts(config: Config, supply: Supply, say: Say) -> tuple[Place, ...]:
     if not config.hosts:
         return ()
     from kpatch_ci.pipeline.far.connect import open_hosts  # noqa: PLC0415 (SSH takes long to import)
 
     limits = Limits(*(float(n) for n in (config.timeouts.boot, config.timeouts.replicate, config.timeouts.silence)))
-    places = open_hosts(config.hosts, tools, store, limits)
+    places = open_hosts(config.hosts, supply, limits)
     say("hosts: " + ", ".join(f"{place.name} ({place.slots} slots)" for place in places))
     return places
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import tempfile
 from pathlib import Path
@@ -18,11 +19,11 @@ TOKEN = b"+"
 
 
 class Slots:
-    """``count`` slots. A context manager: the pipe is removed at the end."""
+    """``count`` slots. A context manager: the pipe, in a directory below ``below`` [the system's], is removed at the end."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, below: Path | None = None) -> None:
         self.count = count
-        self.directory = Path(tempfile.mkdtemp(prefix="kpatch-ci-jobs-"))
+        self.directory = Path(tempfile.mkdtemp(prefix="kpatch-ci-jobs-", dir=below))
         self.path = self.directory / "jobserver"
         os.mkfifo(self.path)
         self._fd = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -34,6 +35,10 @@ class Slots:
             return bool(os.read(self._fd, 1))
         except BlockingIOError:
             return False
+
+    def wait(self, seconds: float) -> None:
+        """Until one may be free."""
+        select.select([self._fd], [], [], seconds)
 
     def give(self) -> None:
         """Give a slot back."""
@@ -50,6 +55,10 @@ class Slots:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the pipe."""
         with contextlib.suppress(OSError):
             os.close(self._fd)
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -130,7 +130,8 @@ class Stages:
             lambda _: self.here.build(request, self._logs),
             priority=PRIORITY["build"],
             lookup=lambda _: self.builder.find(request),
-            elsewhere=lambda _, place: place.build(request, self._logs),
+            elsewhere=lambda _, place: self._built(place, request),
+            homes=partial(self._homes, arch),  # with another version of our modules its objects are the same
             arch=arch,
         )
 
@@ -147,7 +148,7 @@ class Stages:
 
         def at(values: Values, place: Place) -> BuildResult | None:
             wanted = request(values)
-            return place.build(wanted, self._logs) if wanted else None
+            return self._built(place, wanted) if wanted else None
 
         def look(values: Values) -> BuildResult | None:
             wanted = request(values)
@@ -156,7 +157,19 @@ class Stages:
         name = build_name(arch, kernel)
         here = partial(self._here, at)
         needs, priority = (applied, baseline), PRIORITY["build"] + 1
-        return Node(name, "build", here, needs, priority=priority, lookup=look, elsewhere=at, arch=arch)
+        homes = partial(self._homes, arch)
+        return Node(name, "build", here, needs, priority=priority, lookup=look, elsewhere=at, homes=homes, arch=arch)
+
+    def _homes(self, arch: str) -> list[str]:
+        """Places that have the baseline's objects: elsewhere a kernel takes minutes."""
+        baseline = self.request(arch, BASELINE, self.session.tree.tree_id)
+        return [place.name for place in (self.here, *self.session.every_place) if place.has_objects(baseline)]
+
+    def _built(self, place: Place, request: BuildRequest) -> BuildResult:
+        result = place.build(request, self._logs)
+        if result.status is not Status.PASSED:
+            doubt(place, result.reason)
+        return result
 
     def boot(self, machine: Machine, kernel: str, boot_seed: int, against: Sequence[str] = ()) -> Node:
         """Boot a kernel, check what the guest says of itself, and keep it as a snapshot.

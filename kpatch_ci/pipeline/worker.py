@@ -17,13 +17,17 @@ from pathlib import Path
 import kpatch_ci
 from kpatch_ci.debian.toolroot import ToolRoot
 from kpatch_ci.guest.guests import Guests
+from kpatch_ci.kernel import build as kernel_build
+from kpatch_ci.kernel.sent import SOURCE, has_source
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.status import Status
+from kpatch_ci.pipeline.building import Building
 from kpatch_ci.pipeline.calls import (
     CACHE,
     Answer,
     BootAnswer,
     BootCall,
+    BuildCall,
     Call,
     Limits,
     ReplicateAnswer,
@@ -34,8 +38,10 @@ from kpatch_ci.pipeline.calls import (
     text_of,
 )
 from kpatch_ci.pipeline.places import with_memory
+from kpatch_ci.pipeline.turns import Turns
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.atomic import require_space
+from kpatch_ci.store.parcels import Parcel
 
 
 @lru_cache(maxsize=1)
@@ -55,23 +61,38 @@ class Worker:
     def __init__(self, cache: Path, tools: ToolRoot) -> None:
         self.cache, self.tools = cache, tools
         self.store = ArtifactStore(cache / "store")
+        self.turns = Turns(cache / "work")
+        self._building = Building(cache, self.store, tools, self.turns)
         self._guests: dict[Limits, Guests] = {}
         self._lock = threading.Lock()
         self._booting: dict[str, threading.Lock] = {}
         self._booted: set[str] = set()
 
     def missing(self, call: Call) -> list[tuple[str, str]]:
-        """Of the artifacts that a call needs, those that are not in the store."""
-        return [ref for ref in refs(call) if self.store.get(*ref, verify=False) is None]
+        """Of the artifacts that a call needs, those that are not in the store; of what is unpacked or built already nothing is missing."""
+        if isinstance(call, BuildCall) and self.store.get(kernel_build.KIND, call.key, verify=False):
+            return []
+        missing = [ref for ref in refs(call) if self.store.get(*ref, verify=False) is None]
+        if isinstance(call, BuildCall) and has_source(self.cache, call.tree.tree_id):
+            missing = [ref for ref in missing if ref[0] != SOURCE]
+        return missing
+
+    def is_used_up(self, parcel: Parcel) -> bool:
+        """Whether an artifact is not needed any more: what is made of it is here."""
+        return parcel.kind == SOURCE and has_source(self.cache, str(parcel.manifest["meta"].get("tree_id")))
 
     def do(self, call: Call) -> Answer:
         """Do a call. Raises InfrastructureError where an artifact is not there, or this machine fails."""
         lacking = self.missing(call)
         if lacking:
             raise InfrastructureError(f"artifact {'/'.join(lacking[0])} is not in {self.store.root}")
-        call = placed(call, self.store)
         with tempfile.TemporaryDirectory(prefix="kpatch-ci-logs-") as name:
-            return self._boot(call, Path(name)) if isinstance(call, BootCall) else self._replicate(call, Path(name))
+            logs = Path(name)
+            if isinstance(call, BuildCall):
+                return self._building.do(call, logs)
+            guest = placed(call, self.store)
+            with self.turns.one():
+                return self._boot(guest, logs) if isinstance(guest, BootCall) else self._replicate(guest, logs)
 
     def _boot(self, call: BootCall, logs: Path) -> BootAnswer:
         boot = self.guests(call.limits).boot(call.build, call.image, call.machine, call.boot_seed, logs)

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -85,7 +86,7 @@ def _is_below(name: str) -> bool:
 
 
 class Incoming:
-    """Blobs on their way into one store. For one thread; other processes may receive beside it."""
+    """Blobs on their way into one store. For one thread; others, and other processes, may receive beside it."""
 
     def __init__(self, store: ArtifactStore) -> None:
         self.store = store
@@ -156,7 +157,7 @@ class Incoming:
         return path.is_file() and path.stat().st_size == wanted["size"] and file_digest(path) == wanted["sha256"]
 
     def _open(self, sha: str) -> IO[bytes]:
-        """The blob's file, locked: where another process receives it too, one of our own."""
+        """The blob's file, locked: where another process or thread receives it too, one of our own."""
         if not _SHA.fullmatch(sha):
             raise InfrastructureError("a blob without a name")
         if sha not in self._streams:
@@ -167,7 +168,7 @@ class Incoming:
                     fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
                     stream.close()
-                    stream = (self.place / f"{sha}.{os.getpid()}").open("wb", buffering=0)
+                    stream = (self.place / f"{sha}.{threading.get_native_id()}").open("wb", buffering=0)
             self._streams[sha] = stream
         return self._streams[sha]
 

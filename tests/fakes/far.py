@@ -84,8 +84,8 @@ class MadeUpGuests:
 class MadeUpWorker(Worker):
     """A worker without QEMU."""
 
-    def __init__(self, cache: Path) -> None:
-        super().__init__(cache, TOOLS)
+    def __init__(self, cache: Path, tools: ToolRoot = TOOLS) -> None:
+        super().__init__(cache, tools)
         self.made_up = MadeUpGuests()
         self.made_up.gate.set()
 
@@ -156,10 +156,10 @@ class Ends:
 
 
 @contextlib.contextmanager
-def connected(cache: Path, *, dead: float = 10.0) -> Iterator[Ends]:
+def connected(cache: Path, *, dead: float = 10.0, tools: ToolRoot = TOOLS) -> Iterator[Ends]:
     """Both ends, at work."""
     ours, theirs = (SocketPipe(end) for end in socket.socketpair())
-    worker = MadeUpWorker(cache)
+    worker = MadeUpWorker(cache, tools)
     server = Server(worker, Incoming(worker.store), Frames(theirs), {})
     serving = threading.Thread(target=lambda: server.serve(beat=0.05, dead=dead))
     serving.start()

@@ -9,19 +9,29 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 from kpatch_ci import process
 from kpatch_ci.guest.guests import measured
-from kpatch_ci.kernel.build import BuildRequest
-from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.errors import InfrastructureError
-from kpatch_ci.pipeline.calls import ANSWERS, Answer, BootCall, Call, ReplicateCall, decode, encode, refs
+from kpatch_ci.pipeline.calls import (
+    ANSWERS,
+    Answer,
+    BuildCall,
+    Call,
+    GuestCall,
+    Ref,
+    ReplicateCall,
+    decode,
+    encode,
+    kind_of,
+    refs,
+)
 from kpatch_ci.pipeline.cluster.rounds import Rounds
+from kpatch_ci.pipeline.farplace import Provide, is_there
 from kpatch_ci.pipeline.places import PlaceLost
-from kpatch_ci.store.artifacts import ArtifactStore
+from kpatch_ci.store.artifacts import Artifact, ArtifactStore
 from kpatch_ci.store.depot import Depot
 
 POLL = 1.0
@@ -65,7 +75,7 @@ class Shared:
     _known: set[tuple[str, str]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def bring(self, call: Call, *, again: bool = False) -> None:
+    def bring(self, call: Call, provide: Provide = is_there, *, again: bool = False) -> None:
         """What a call needs is there afterwards. Raises InfrastructureError."""
         if self.depot is None:
             return
@@ -75,6 +85,7 @@ class Shared:
             with self._lock:
                 if ref in self._known and not again:
                     continue
+                provide(ref)
                 artifact = self.store.get(*ref)
                 if artifact is None:
                     raise InfrastructureError(f"artifact {'/'.join(ref)} is not in {self.store.root}")
@@ -134,13 +145,14 @@ class Carrier:
             for one in self._waiting:
                 one.set()
 
-    def build(self, request: BuildRequest, logs: Path) -> BuildResult:
+    def fetch(self, ref: Ref) -> Artifact:
         """Kernels are built on this machine."""
         raise NotImplementedError
 
-    def do(self, call: Call) -> Answer:
+    def do(self, call: Call, provide: Provide = is_there) -> Answer:
         """See Carrier of farplace."""
-        self._shared.bring(call)
+        assert not isinstance(call, BuildCall)  # noqa: S101 (a cluster's places do none)
+        self._shared.bring(call, provide)
         for again in (False, True):
             found = self._ask(call)
             if "answer" in found:
@@ -151,15 +163,15 @@ class Carrier:
             if "refused" in found:
                 raise PlaceLost(found["refused"])
             if not again:
-                self._shared.bring(call, again=True)
+                self._shared.bring(call, provide, again=True)
         lacking = "/".join(found["lacking"][0])
         where = f"the store {self._shared.depot.shown}" if self._shared.depot else "its own store"
         raise InfrastructureError(f"{self._address} cannot find {lacking} in {where}, where it was just put")
 
-    def _ask(self, call: Call) -> dict[str, Any]:
+    def _ask(self, call: GuestCall) -> dict[str, Any]:
         """One round. The key under which dask knows it is of this round alone: what comes late of an earlier one is nobody's."""
         body = encode(call)
-        kind = "boot" if isinstance(call, BootCall) else "replicate"
+        kind = kind_of(call)
         one, depot = self._identity, self._shared.depot
         key = digest([one.code, one.tools, kind, body])
         told = {"code": one.code, "suite": one.suite, "tools": one.tools, "depot": depot.told() if depot else None}
@@ -190,7 +202,7 @@ class Carrier:
             if future is not None:
                 future.release()
 
-    def _needs(self, call: Call) -> dict[str, float]:
+    def _needs(self, call: GuestCall) -> dict[str, float]:
         """Of the labels that the worker has, what a call takes."""
         wanted = {SLOT: 1.0, MEMORY: float((call.machine.memory_mib << 20) + QEMU_BYTES), call.machine.arch: 1.0}
         return {label: much for label, much in wanted.items() if label in self._labels}
@@ -223,7 +235,7 @@ def _in_words(error: Exception) -> str:
     return "the scheduler is gone" if "scheduler-connection-lost" in said else f"{type(error).__name__}: {said[:300]}"
 
 
-def _patience(call: Call) -> float:
+def _patience(call: GuestCall) -> float:
     """Seconds after which a worker is given up."""
     limits = call.limits
     runs = measured(call.job) if isinstance(call, ReplicateCall) else 0

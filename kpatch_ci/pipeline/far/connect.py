@@ -7,7 +7,7 @@ import base64
 import platform
 import shlex
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Protocol
 
 from kpatch_ci.debian.toolroot import ToolRoot
 from kpatch_ci.host import ssh
+from kpatch_ci.host.finding import BUILD_ROOM
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.hosts import Host
 from kpatch_ci.pipeline.calls import Limits
@@ -26,8 +27,8 @@ from kpatch_ci.pipeline.far.link import Link
 from kpatch_ci.pipeline.far.sending import Sender
 from kpatch_ci.pipeline.farplace import FarPlace
 from kpatch_ci.pipeline.places import BUILD, GUEST_KINDS
+from kpatch_ci.pipeline.supply import Supply
 from kpatch_ci.pipeline.worker import code_version
-from kpatch_ci.store.artifacts import ArtifactStore
 
 HANDSHAKE = 30.0
 """Seconds in which each step until the other end is ready must get on."""
@@ -121,7 +122,7 @@ def _header(frames: Frames) -> Header:
 def faults(joined: Joined, tools: ToolRoot) -> str:
     """Why a host cannot do what this machine does, with what differs; empty where it can."""
     name, hello = joined.host.name, joined.hello
-    found = _unlike(name, hello)
+    found = _unlike(name, hello, joined.host.uses)
     if found:
         return found
     fix = f"`kpatch-ci doctor --host {name} --fix` brings it up"
@@ -134,14 +135,17 @@ def faults(joined: Joined, tools: ToolRoot) -> str:
     return ""
 
 
-def _unlike(name: str, hello: Header) -> str:
+def _unlike(name: str, hello: Header, uses: Collection[str]) -> str:
     """What no tool root mends."""
     if hello["code"] != code_version():
         return f"{name} runs another version of kpatch-ci than this machine, though it was sent this one"
     if hello["machine"] != platform.machine():
         return f"{name} is {hello['machine']}, this machine {platform.machine()}: our tool root does not run there"
-    if hello["free"] < LEAST_FREE:
-        return f"{name} has {hello['free'] / 1e9:.1f} GB free where {hello['cache']} is, 1 GB at least is needed"
+    building = BUILD in uses and not hello["sources"]
+    wanted, why = (LEAST_FREE + BUILD_ROOM, " to build kernels") if building else (LEAST_FREE, "")
+    if hello["free"] < wanted:
+        have = f"{name} has {hello['free'] / 1e9:.1f} GB free where {hello['cache']} is"
+        return f"{have}, {wanted / 1e9:.0f} GB at least is needed{why}"
     return ""
 
 
@@ -156,20 +160,23 @@ def differing(here: Mapping[str, str], there: Mapping[str, str]) -> str:
     return ", ".join(shown) + (f", and {len(names) - 3} more packages" if len(names) > 3 else "")
 
 
-def place_of(joined: Joined, store: ArtifactStore, limits: Limits) -> FarPlace:
+def place_of(joined: Joined, supply: Supply, limits: Limits) -> FarPlace:
     """The place that a joined host is."""
     host = joined.host
-    carrier = LinkCarrier(joined.link, Sender(joined.link, store), joined.pipe.said)
+    store = supply.store
+    carrier = LinkCarrier(joined.link, Sender(joined.link, store), store, joined.pipe.said)
     kinds = frozenset(kind for use in host.uses for kind in KINDS[use])
-    return FarPlace(host.name, host.slots or int(joined.hello["cores"]), kinds, carrier, limits)
+    slots, builds = host.slots or int(joined.hello["cores"]), supply if BUILD in kinds else None
+    return FarPlace(host.name, slots, kinds, carrier, limits, builds, set(joined.hello["objects"]))
 
 
 def open_hosts(
-    hosts: Sequence[Host], tools: ToolRoot, store: ArtifactStore, limits: Limits, *, begin: Start = over_ssh
+    hosts: Sequence[Host], supply: Supply, limits: Limits, *, begin: Start = over_ssh
 ) -> tuple[FarPlace, ...]:
     """All of them, side by side. Raises InfrastructureError that says what is wrong with each that cannot be used."""
     if not hosts:
         return ()
+    tools = supply.tools
     bundle()  # made once, not in each thread
 
     def one(host: Host) -> Joined | InfrastructureError:
@@ -192,4 +199,4 @@ def open_hosts(
             joined.link.close()
         hint = "or run without: --on here, or --on with the hosts that are well"
         raise InfrastructureError("\n".join(str(error) for error in errors), hint=hint)
-    return tuple(place_of(joined, store, limits) for joined in ready)
+    return tuple(place_of(joined, supply, limits) for joined in ready)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kpatch_ci.model.errors import InfrastructureError
+from kpatch_ci.pipeline.calls import Ref
 from kpatch_ci.pipeline.far.link import Link
 from kpatch_ci.pipeline.places import PlaceLost
 from kpatch_ci.store.artifacts import ArtifactStore
@@ -18,7 +19,6 @@ CHUNK = 128 * 1024
 """Bytes in a frame: what a slow line carries in a second or two, so that signs of life get through."""
 ASK_TIMEOUT = 120.0
 """Seconds in which an announcement or the making of an entry is answered."""
-Ref = tuple[str, str]
 Progress = Callable[[int, int], None]
 """Told how many bytes of how many are there."""
 

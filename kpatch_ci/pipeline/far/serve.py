@@ -75,6 +75,8 @@ def hello(cache: Path, suite: str, tools: ToolRoot | None) -> dict[str, Any]:
         "python": platform.python_version(),
         "cores": default_jobs(),
         "free": shutil.disk_usage(cache).free,
+        "sources": sorted(place.name for place in (cache / "src").glob("[0-9a-f]*") if place.is_dir()),
+        "objects": sorted(place.parent.name for place in (cache / "out").glob("*/vmlinux")),
         "cache": str(cache),
         "suite": suite,
         "tools": tools.fingerprint if tools else None,

@@ -10,6 +10,7 @@ import threading
 import traceback
 import zlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from kpatch_ci import process
@@ -17,10 +18,14 @@ from kpatch_ci.model.errors import InfrastructureError, KpatchError
 from kpatch_ci.pipeline.calls import CALLS, Call, decode, encode
 from kpatch_ci.pipeline.far.frames import BEAT, DEAD, Cut, Frames, Header, Heart
 from kpatch_ci.pipeline.worker import Worker
-from kpatch_ci.store.parcels import Incoming, checked
+from kpatch_ci.store.parcels import Incoming, checked, parcel_of
 
 STOP_GRACE = 8.0
 """Seconds that calls which were given up may take to end."""
+READ = 512 * 1024
+"""Bytes of a blob that are read for one question, before they are packed."""
+PAYLOAD = "payload"
+"""Of an answer, what follows its header."""
 Task = Callable[[Header], Mapping[str, Any]]
 
 
@@ -33,10 +38,14 @@ class Server:
         self._at_work = 0
         self._change = threading.Condition()
         self._broken: dict[str, str] = {}
+        self._shown: dict[str, Path] = {}
+        """Blobs of the artifacts that were asked for."""
         self._inline: dict[str, Callable[[Header, bytes], Mapping[str, Any] | None]] = {
             "blob": self._blob,
             "offer": self._offer,
             "commit": self._commit,
+            "parcel": self._announce,
+            "read": self._read,
             "stop": self._stop,
             "beat": lambda _, __: None,
         }
@@ -53,6 +62,8 @@ class Server:
             heart.stop()
             self._incoming.close()
             process.kill_all()
+            if self._worker is not None:
+                self._worker.turns.close()
 
     def _take(self, header: Header, payload: bytes) -> None:
         op = str(header.get("op"))
@@ -87,7 +98,8 @@ class Server:
 
     def _send(self, answer: Header) -> None:
         try:
-            self._frames.send(answer)
+            payload = answer.pop(PAYLOAD, b"")
+            self._frames.send(answer, payload)
         except InfrastructureError as error:
             self._send({"id": answer["id"], "error": {"what": f"its answer has {error.what}"}})
         except Cut:
@@ -103,7 +115,33 @@ class Server:
         return {"answer": encode(self._worker.do(call))}
 
     def _offer(self, header: Header, _: bytes) -> Mapping[str, Any]:
-        return {"needed": self._incoming.needed(checked(*_parcel(header)))}
+        parcel = checked(*_parcel(header))
+        used_up = self._worker is not None and self._worker.is_used_up(parcel)
+        return {"needed": {} if used_up else self._incoming.needed(parcel)}
+
+    def _announce(self, header: Header, _: bytes) -> Mapping[str, Any]:
+        """An artifact of ours, announced."""
+        if self._worker is None:
+            raise InfrastructureError("it has no tool root")
+        store = self._worker.store
+        parcel = parcel_of(store, str(header["kind"]), str(header["key"]))
+        place = store.place(parcel.kind, parcel.key)
+        self._shown |= {one["sha256"]: place / name for name, one in parcel.manifest["files"].items()}
+        return {"manifest": parcel.manifest, "modes": parcel.modes}
+
+    def _read(self, header: Header, _: bytes) -> Mapping[str, Any]:
+        """Some bytes of a blob that was announced."""
+        path = self._shown.get(str(header["sha"]))
+        if path is None:
+            raise InfrastructureError("a blob that was not announced")
+        try:
+            with path.open("rb") as stream:
+                stream.seek(int(header["offset"]))
+                data = stream.read(READ)
+        except OSError as error:
+            raise InfrastructureError(f"cannot read {path.name}: {error.strerror}") from error
+        packed = zlib.compress(data, 1)
+        return {"zlib": True, PAYLOAD: packed} if len(packed) < 0.9 * len(data) else {"zlib": False, PAYLOAD: data}
 
     def _commit(self, header: Header, _: bytes) -> Mapping[str, Any]:
         parcel = checked(*_parcel(header))

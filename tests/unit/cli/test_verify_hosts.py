@@ -15,13 +15,23 @@ from kpatch_ci.cli import verify_determinism as verb
 from kpatch_ci.cli.main import main
 from kpatch_ci.config.load import Config
 from kpatch_ci.guest.guests import Guests
-from kpatch_ci.kernel.build import BuildRequest
-from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.hosts import Host, Login
-from kpatch_ci.pipeline.calls import Answer, BootAnswer, BootCall, Call, Limits, ReplicateAnswer, stripped_boot, text_of
-from kpatch_ci.pipeline.farplace import FarPlace
+from kpatch_ci.pipeline.calls import (
+    Answer,
+    BootAnswer,
+    BootCall,
+    Call,
+    Limits,
+    Ref,
+    ReplicateAnswer,
+    ReplicateCall,
+    stripped_boot,
+    text_of,
+)
+from kpatch_ci.pipeline.farplace import FarPlace, Provide, is_there
 from kpatch_ci.pipeline.places import GUEST_KINDS, PlaceLost, with_memory
 from kpatch_ci.pipeline.session import Session
+from kpatch_ci.store.artifacts import Artifact
 from tests.unit.cli.test_verify_determinism_verb import PROJECT, Bench, bench  # noqa: F401 (a fixture)
 
 Verify = Callable[..., tuple[int, Any]]
@@ -40,7 +50,7 @@ class Twin:
     lost: str = ""
     moved: tuple[int, int] = (0, 0)
 
-    def do(self, call: Call) -> Answer:
+    def do(self, call: Call, provide: Provide = is_there) -> Answer:
         if len(self.calls) >= self.lives:
             self.lost = "the connection broke"
             raise PlaceLost(self.lost)
@@ -52,6 +62,7 @@ class Twin:
             assert call.memory, "memories are compared"
             boot = with_memory(guests.boot(build, image, call.machine, call.boot_seed, logs), call.machine)
             return BootAnswer(stripped_boot(boot), text_of(boot.console))
+        assert isinstance(call, ReplicateCall)
         run = guests.replicate(call.boot, build, image, call.machine, call.job, logs=logs, name="x")
         return ReplicateAnswer(replace(run, text=self.altered(run.text)), "")
 
@@ -61,7 +72,7 @@ class Twin:
     def close(self) -> None:
         """Nothing to leave."""
 
-    def build(self, request: BuildRequest, logs: Path) -> BuildResult:
+    def fetch(self, ref: Ref) -> Artifact:
         raise AssertionError("verification builds here")
 
 
@@ -116,6 +127,14 @@ def test_hosts_that_are_alike_are_said_to_be(machines: Machines, verify: Verify)
     assert (boot["alike"], boot["repeats"]) == (4, 4)
     (case,) = result["cases"]
     assert (case["alike"], case["repeats"]) == (8, 8)
+
+
+def test_a_machine_that_boots_no_guests_is_refused(machines: Machines, verify: Verify) -> None:
+    machines.add("a")
+    host = replace(machines.bench.config.hosts[0], uses=frozenset({"build"}))
+    machines.bench.config = replace(machines.bench.config, hosts=(host,))
+    assert verify("--hosts", "a", "--repeats", "8")[0] == 2
+    assert machines.opened == []
 
 
 def test_the_first_counter_that_differs_is_named_with_its_host(machines: Machines, verify: Verify) -> None:

@@ -31,14 +31,16 @@ def test_all_that_can_be_said_of_a_host(tmp_path: Path) -> None:
         tmp_path,
         "  a: {address: 10.0.0.7, user: ci, port: 2222, key: id, jump: me@gate:22, "
         "work: /srv/k, slots: 3, for: [guest]}\n"
-        "  b: {address: b.example}\n",
+        "  b: {address: b.example}\n"
+        "  c: {address: c.example, for: [build, guest]}\n",
     )
     config = load_config(path)
-    one, two = config.hosts
+    one, two, three = config.hosts
     assert one == Host(
         "a", Login("10.0.0.7", "ci", 2222, tmp_path / "id", "me@gate:22"), "/srv/k", 3, frozenset({"guest"})
     )
     assert two == Host("b", Login("b.example"))
+    assert (two.uses, three.uses) == (frozenset({"guest"}), frozenset({"build", "guest"}))
     assert config.spare_here is False
 
 

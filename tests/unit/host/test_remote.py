@@ -214,6 +214,19 @@ def test_a_hosts_work_directory_is_asked_about_and_needs_less_room(tmp_path: Pat
     assert subprocess.run(["sh", "-c", script], check=True, capture_output=True, text=True).stdout.endswith("\nwarm\n")  # noqa: S607
 
 
+def test_a_host_that_builds_needs_room_for_source_until_it_has_some(tmp_path: Path) -> None:
+    host = Host("big-one", Login("x"), str(tmp_path), uses=frozenset({"build"}))
+    _, script, meaning = remote.checks_of(host)[-1]
+    df = "/dev/vda1  100000000 0 2900000 20% /\nwarm\n"
+    assert meaning(df).ok is False
+    assert "3 GB wanted" in meaning(df).detail
+    assert meaning(f"{df}source\n").ok is True
+    (tmp_path / "src/0123456789abcdef").mkdir(parents=True)
+    (tmp_path / "src/0123456789abcdef/Makefile").touch()
+    done = subprocess.run(["sh", "-c", script], check=True, capture_output=True, text=True)  # noqa: S607
+    assert done.stdout.endswith("\nsource\n")
+
+
 def test_the_home_is_the_users_there() -> None:
     _, script, _ = remote.checks_of(Host("big-one", Login("x"), "~/.cache/x"))[-1]
     assert 'd="$HOME/.cache/x"' in script

@@ -13,19 +13,24 @@ from kpatch_ci.guest.files import machine_slice
 from kpatch_ci.guest.guests import RawRun
 from kpatch_ci.guest.image import GuestImage
 from kpatch_ci.guest.machine import load_machine
+from kpatch_ci.kernel.kconfig import Requested
 from kpatch_ci.model.boot import BootResult
-from kpatch_ci.model.build import BuildResult
+from kpatch_ci.model.build import BuildResult, ConfigMiss, Tree
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline.calls import (
     BootAnswer,
     BootCall,
+    BuildAnswer,
+    BuildCall,
     Limits,
+    Module,
     ReplicateAnswer,
     ReplicateCall,
     decode,
     encode,
+    kind_of,
     placed,
     refs,
     stripped_build,
@@ -62,6 +67,19 @@ def test_a_replicate_s_call_and_both_answers_survive() -> None:
     answer = ReplicateAnswer(RawRun(Status.FAILED, '{"event": "end"}\n', 0.5, "it panicked", "tail"), "console\n")
     assert through(answer, ReplicateAnswer) == answer
     assert through(BootAnswer(boot, ""), BootAnswer) == BootAnswer(boot, "")
+
+
+def test_a_build_s_call_and_its_answer_survive() -> None:
+    tree = Tree("debian:6.1", "6.1.140", Path("/nonexistent"), "c" * 40, "a" * 40, "linux-source", ("a note",))
+    config = (Requested("XFS_FS", "y", "xfs.config:3"), Requested("LOCALVERSION", '"-x"', "base.config:1"))
+    module = Module("cpufreq", (("Kbuild", "obj-m := x.o\n"), ("x.c", 'char *s = "\\n";\t/* ü */\n')))
+    call = BuildCall("k" * 64, "s", "arm64", tree, "b" * 40, config, (module,), 4, 3600.0)
+    assert through(call, BuildCall) == call
+    assert [kind_of(one) for one in (call, replace(call, tree_id="a" * 40))] == ["build", "build"]
+    assert len(refs(call)) == 2
+    assert len(refs(replace(call, tree_id="a" * 40))) == 1
+    missed = replace(BUILD, status=Status.FAILED, artifact=None, misses=(ConfigMiss("A", "y", "n", "", "f:1"),))
+    assert through(BuildAnswer(missed, "log"), BuildAnswer) == BuildAnswer(missed, "log")
 
 
 def test_no_path_of_this_machine_travels_and_there_the_store_s_own_are_put_in(tmp_path: Path) -> None:

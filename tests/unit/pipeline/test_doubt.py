@@ -11,6 +11,7 @@ import pytest
 
 from kpatch_ci.guest.guests import RawRun
 from kpatch_ci.model.boot import BootResult
+from kpatch_ci.model.build import BuildResult
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.status import Status
 from kpatch_ci.pipeline import stages, worker
@@ -28,7 +29,12 @@ class Liar:
 
     boots: BootResult | None = None
     runs: RawRun | None = None
+    builds: BuildResult | None = None
     name: str = "big-one"
+
+    def build(self, *_: Any) -> BuildResult:
+        assert self.builds
+        return self.builds
 
     def boot(self, *_: Any) -> BootResult:
         assert self.boots
@@ -61,6 +67,15 @@ def test_a_boot_that_failed_elsewhere_is_doubted(bench: Bench, boot: BootResult)
     with pytest.raises(Doubted, match="the guest panicked"):
         elsewhere(nodes(bench)["boot"], bench, Liar(boots=failed))
     assert elsewhere(nodes(bench)["boot"], bench, Liar(boots=boot)).status is Status.PASSED
+
+
+def test_a_kernel_that_does_not_build_elsewhere_is_doubted(bench: Bench) -> None:  # noqa: F811
+    node = nodes(bench)["build"]
+    failed = replace(bench.build, status=Status.FAILED, reason="make failed with exit status 2")
+    assert node.elsewhere
+    with pytest.raises(Doubted, match="exit status 2"):
+        node.elsewhere({}, cast("Place", Liar(builds=failed)))
+    assert node.elsewhere({}, cast("Place", Liar(builds=bench.build))) == bench.build
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,8 @@ from tests.fakes.far import BUILD_KEY, KERNEL, LIMITS, Ends, boot_call, connecte
 
 
 def carrier(ends: Ends, root: Path) -> LinkCarrier:
-    return LinkCarrier(ends.link, Sender(ends.link, here(root)))
+    store = here(root)
+    return LinkCarrier(ends.link, Sender(ends.link, store), store)
 
 
 def wait_until(true: Callable[[], Any]) -> None:

@@ -23,7 +23,8 @@ from kpatch_ci.model.hosts import Host, Login
 from kpatch_ci.pipeline.far.bundle import bundle
 from kpatch_ci.pipeline.far.connect import faults, join, open_hosts
 from kpatch_ci.pipeline.far.serve import forget_old_code
-from kpatch_ci.pipeline.places import GUEST_KINDS
+from kpatch_ci.pipeline.places import BUILD, GUEST_KINDS
+from kpatch_ci.pipeline.supply import Supply
 from kpatch_ci.pipeline.worker import code_version
 from kpatch_ci.store.artifacts import ArtifactStore
 from tests.fakes.far import LIMITS
@@ -110,6 +111,10 @@ def hosts(tmp_path: Path) -> Iterator[Hosts]:
         pipe.finish()
 
 
+def supply(tools: ToolRoot, cache: Path) -> Supply:
+    return Supply(cache, ArtifactStore(cache / "store"), tools, 60.0)
+
+
 def test_the_other_end_gets_our_code_once_and_says_what_it_is(hosts: Hosts, tmp_path: Path) -> None:
     tools = hosts.tools(tmp_path / "a")
     first = join(hosts.host("a"), "trixie", begin=hosts.begin)
@@ -170,7 +175,7 @@ def _nothing() -> dict[str, Any]:
 def test_a_host_without_the_tool_root_is_refused_with_what_mends_it(hosts: Hosts, tmp_path: Path) -> None:
     tools = hosts.tools(tmp_path / "here")
     with pytest.raises(InfrastructureError, match=r"a has no tool root.*doctor --host a --fix"):
-        open_hosts([hosts.host("a")], tools, ArtifactStore(tmp_path / "store"), LIMITS, begin=hosts.begin)
+        open_hosts([hosts.host("a")], supply(tools, tmp_path), LIMITS, begin=hosts.begin)
 
 
 def test_a_host_with_another_qemu_is_refused_with_both_versions(hosts: Hosts, tmp_path: Path) -> None:
@@ -178,7 +183,7 @@ def test_a_host_with_another_qemu_is_refused_with_both_versions(hosts: Hosts, tm
     hosts.tools(tmp_path / "a", version="1:7.2")
     words = r"a has another tool root: qemu-system-arm 1:7\.2 there, 1:10\.0\.13 here"
     with pytest.raises(InfrastructureError, match=words):
-        open_hosts([hosts.host("a")], tools, ArtifactStore(tmp_path / "store"), LIMITS, begin=hosts.begin)
+        open_hosts([hosts.host("a")], supply(tools, tmp_path), LIMITS, begin=hosts.begin)
 
 
 def test_what_is_wrong_with_each_host_is_said_at_once_and_no_connection_stays(hosts: Hosts, tmp_path: Path) -> None:
@@ -192,7 +197,7 @@ def test_what_is_wrong_with_each_host_is_said_at_once_and_no_connection_stays(ho
 
     names = [hosts.host(name) for name in ("good", "old", "away")]
     with pytest.raises(InfrastructureError) as caught:
-        open_hosts(names, tools, ArtifactStore(tmp_path / "store"), LIMITS, begin=begin)
+        open_hosts(names, supply(tools, tmp_path), LIMITS, begin=begin)
     assert "old has another tool root" in str(caught.value)
     assert "cannot reach away: No route to host" in str(caught.value)
     assert "good" not in str(caught.value)
@@ -201,7 +206,7 @@ def test_what_is_wrong_with_each_host_is_said_at_once_and_no_connection_stays(ho
 
 def test_hosts_that_are_well_become_places(hosts: Hosts, tmp_path: Path) -> None:
     tools = hosts.tools(tmp_path / "a")
-    (place,) = open_hosts([hosts.host("a")], tools, ArtifactStore(tmp_path / "store"), LIMITS, begin=hosts.begin)
+    (place,) = open_hosts([hosts.host("a")], supply(tools, tmp_path), LIMITS, begin=hosts.begin)
     assert (place.name, place.slots, place.kinds, place.lost) == ("a", 2, GUEST_KINDS, "")
     assert place.moved[0] > 0
     hosts.begun[0].child.kill()
@@ -209,6 +214,39 @@ def test_hosts_that_are_well_become_places(hosts: Hosts, tmp_path: Path) -> None
     while not place.lost and time.monotonic() < end:
         threading.Event().wait(0.01)
     assert place.lost
+
+
+def test_a_host_that_builds_says_whose_objects_it_has(hosts: Hosts, tmp_path: Path) -> None:
+    tools = hosts.tools(tmp_path / "a")
+    for name in ("out/x86_64-1", "out/arm64-2", "src/00aa"):
+        (tmp_path / "a" / name).mkdir(parents=True)
+    (tmp_path / "a/out/x86_64-1/vmlinux").touch()
+    host = replace(hosts.host("a"), uses=frozenset({"build"}))
+    (place,) = open_hosts([host], supply(tools, tmp_path), LIMITS, begin=hosts.begin)
+    assert (place.kinds, place.objects) == (frozenset({BUILD}), {"x86_64-1"})
+    place.close()
+
+
+@pytest.mark.parametrize(
+    ("uses", "sources", "words"),
+    [
+        ({"build", "guest"}, [], "a has 2.9 GB free where"),
+        ({"build"}, [], "3 GB at least is needed to build kernels"),
+        ({"build"}, ["00aa"], ""),
+        ({"guest"}, [], ""),
+    ],
+)
+def test_a_host_that_builds_needs_room_for_source(
+    hosts: Hosts, tmp_path: Path, uses: set[str], sources: list[str], words: str
+) -> None:
+    tools = hosts.tools(tmp_path / "a")
+    joined = join(hosts.host("a"), "trixie", begin=hosts.begin)
+    joined.link.close()
+    assert joined.hello["sources"] == []
+    hello = {**joined.hello, "free": 29 * 10**8, "sources": sources}
+    said = faults(replace(joined, hello=hello, host=replace(joined.host, uses=frozenset(uses))), tools)
+    assert said.startswith(words) if words.startswith("a ") else words in said
+    assert bool(said) == bool(words)
 
 
 def test_hosts_are_joined_side_by_side(hosts: Hosts, tmp_path: Path) -> None:
@@ -221,7 +259,7 @@ def test_hosts_are_joined_side_by_side(hosts: Hosts, tmp_path: Path) -> None:
     names = [hosts.host(name) for name in ("a", "b", "c")]
     tools = hosts.tools(tmp_path / "here")
     with pytest.raises(InfrastructureError, match=r"reach a[\s\S]*reach b[\s\S]*reach c"):
-        open_hosts(names, tools, ArtifactStore(tmp_path / "store"), LIMITS, begin=begin)
+        open_hosts(names, supply(tools, tmp_path), LIMITS, begin=begin)
 
 
 @pytest.mark.parametrize(
