@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,14 +35,22 @@ PROFILES = """\
 RUN = ("--series", "wakeup-gran", "--arch", "x86_64", "--workload", "hackbench", "--json")
 
 
-def project(place: Path, hosts: Iterable[SshHost], *, jump: str | None = None) -> Path:
-    """This project's files, with two small profiles, and hosts, reached through ``jump``; its pipeline file."""
+def project(
+    place: Path,
+    hosts: Iterable[SshHost],
+    *,
+    jump: str | None = None,
+    uses: Sequence[str] = ("guest",),
+    slots: int = 1,
+) -> Path:
+    """This project's files, with two small profiles, and hosts, reached through ``jump`` and for ``uses``; its pipeline file."""
     place.mkdir()
     for name in ("patches", "kconfigs", "qemu"):
         (place / name).symlink_to(PROJECT / name)
     entries = {
         one.name: {
-            "address": one.address, "user": "root", "port": one.port, "key": str(one.key), "work": str(one.work), "slots": 1,
+            "address": one.address, "user": "root", "port": one.port, "key": str(one.key), "work": str(one.work), "slots": slots,
+            "for": [*uses],
             **({"jump": jump} if jump else {}),
         }
         for one in hosts

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ LINKED = ("tools", "trees")
 TAKEN = ("guest", "store/guest-files", "store/guest-image")
 
 
-def unmeasured_cache(result: Any, place: Path) -> Path:
-    """Make one at ``place`` for the kernels of a run's result, from the cache that made them."""
+def unmeasured_cache(result: Any, place: Path, arms: Collection[str] = ("baseline", "patched")) -> Path:
+    """Make one at ``place`` for the kernels of a run's result (of some ``arms`` of it), from the cache that made them."""
     for name in LINKED:
         (place / name).mkdir(parents=True)
         for one in (cache_root() / name).iterdir():
@@ -26,8 +27,8 @@ def unmeasured_cache(result: Any, place: Path) -> Path:
     for name in TAKEN:
         _take(name, place)
     for part in arches(result).values():
-        for build in part["build"].values():
-            key = build["key"]
+        for arm in arms:
+            key = part["build"][arm]["key"]
             _take(f"store/build/{key[:2]}/{key}", place)
     return place
 
