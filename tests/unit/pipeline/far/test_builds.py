@@ -157,7 +157,7 @@ def test_this_machine_makes_them_too_where_the_host_is_lost_that_had_them(lab: L
     with lab.host() as (place, _):
         place.build(request.baseline(), lab.logs)
     builder = Builder(lab.root / "here", lab.store, lab.tools, jobs=1, timeout=60)
-    here = Here(builder, cast("Guests", None))
+    here = Here(builder, cast("Guests", None), cast("Any", None))
     assert not here.has_objects(request)
     built = here.build(request, lab.logs)
     assert here.has_objects(request)
