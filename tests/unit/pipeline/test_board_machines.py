@@ -153,7 +153,11 @@ def test_only_what_starts_kernels_needs_the_boards_and_kvm(
     monkeypatch.setattr(sessions, "TreeCache", lambda *_: trees)
     monkeypatch.setattr(sessions, "prepare_boards", lambda *_: asked.append("boards"))
     monkeypatch.setattr(sessions, "prove_accelerators", lambda *_: asked.append("kvm"))
-    config = cast("Any", SimpleNamespace(archives=None, tools="trixie", tree="t", machines=(machine(),), root=tmp_path))
+    timeouts = SimpleNamespace(build=60)
+    made = SimpleNamespace(
+        archives=None, tools="trixie", tree="t", machines=(machine(),), root=tmp_path, timeouts=timeouts
+    )
+    config = cast("Any", made)
     session = sessions.open_session(config, jobs=1, logs=tmp_path, say=lambda _: None, hosts=False, boots=boots)
     assert asked == (["boards", "kvm"] if boots else [])
     assert session.tree is tree
