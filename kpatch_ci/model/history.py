@@ -143,6 +143,10 @@ class Change:
     reason: str
     closed_by: str = ""
     """The night that had it back."""
+    told: str = ""
+    """The night with which it was first certain: empty where that is the one it appeared in. A level must last before it is one."""
+    closed_told: str = ""
+    """The same of its end; empty where that was certain in ``closed_by``."""
     shows_in: tuple[Change, ...] = ()
     """Of an alert: cases and counters of its workload that surely moved with it, the largest first. None is an alert itself."""
 

@@ -68,20 +68,23 @@ def _part(run: Run, part: Part, last: Part | None) -> Iterator[News]:
 
 
 def _alerts(run: Run, events: Sequence[Event]) -> Iterator[News]:
-    """Change points of this night: one cause often moves many figures, so those of a series and architecture are one piece of news."""
-    groups: dict[tuple[str, str, bool], list[Event]] = {}
+    """Change points that are certain since this night: one cause often moves many figures, so those of a series and architecture
+    that appeared in one night are one piece of news.
+    """
+    groups: dict[tuple[str, str, bool, str], list[Event]] = {}
     for event in events:
-        if event.item == run.run.item and event.run == run.run.run:
-            groups.setdefault((event.series, event.arch, event.better), []).append(event)
-    for (series, _, better), members in groups.items():
+        if event.item == run.run.item and (event.told or event.run) == run.run.run:
+            groups.setdefault((event.series, event.arch, event.better, event.run), []).append(event)
+    for (series, _, better, since), members in groups.items():
         largest = max(members, key=lambda event: abs(event.change or 0))
         others = len(members) - 1
         more = f" and {others} more workload{'s' if others > 1 else ''}" if others else ""
-        words = f"{largest.words}{_percent(largest.change)} against the night before{more}"
+        when = "against the night before" if since == run.run.run else f"since {since}, certain only now"
+        words = f"{largest.words}{_percent(largest.change)} {when}{more}"
         detail = f"changed with it: {largest.causes}" + (f" ({largest.range})" if largest.range else "")
         detail += _shows(largest)
         yield News(Kind.IMPROVED if better else Kind.REGRESSED, run.run.item, words, detail, series, run.run.run)
-    closed = [e for e in events if e.item == run.run.item and e.closed_by == run.run.run]
+    closed = [e for e in events if e.item == run.run.item and (e.closed_told or e.closed_by) == run.run.run]
     for event in closed:
         words = f"{event.words}: back to where it was before {event.run}"
         yield News(Kind.RECOVERED, run.run.item, words, "", event.series, run.run.run)

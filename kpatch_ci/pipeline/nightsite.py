@@ -167,6 +167,8 @@ def _event(change: Change, by_run: Mapping[str, NightRun]) -> Event:
         closed_by=change.closed_by,
         reason=change.reason,
         shows_in=tuple(_shown(one) for one in change.shows_in),
+        told=change.told,
+        closed_told=change.closed_told,
     )
 
 

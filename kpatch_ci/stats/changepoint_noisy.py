@@ -66,10 +66,26 @@ def noisy_changes(
     """
     if len(nights) < 2 * SHORTEST:
         return []
-    values = despiked(np.array([np.mean(list(night.values.values())) for night in nights]))
+    means = np.array([np.mean(list(night.values.values())) for night in nights])
     alpha = min(ALPHA, FAMILY / tests)
-    shifts = _confirmed(values, proposals(values), limit, alpha)
-    return [_change(line, nights, shifts, index, limit, alert=alert) for index in range(len(shifts))]
+    shifts = _shifts(means, limit, alpha)
+    told = [nights[_first_told(means, shift.at, limit, alpha)].run for shift in shifts]
+    found = [_change(line, nights, shifts, index, limit, alert=alert) for index in range(len(shifts))]
+    ends = {nights[shift.at].run: run for shift, run in zip(shifts, told, strict=True)}
+    return [replace(change, told=ends[change.run], closed_told=ends.get(change.closed_by, "")) for change in found]
+
+
+def _shifts(means: Floats, limit: Limit, alpha: float) -> list[_Shift]:
+    values = despiked(means)
+    return _confirmed(values, proposals(values), limit, alpha)
+
+
+def _first_told(means: Floats, at: int, limit: Limit, alpha: float) -> int:
+    """The night with which a shift was first certain, as far as so many figures go; its place may have been another by a few."""
+    for end in range(max(at + SHORTEST, 2 * SHORTEST), len(means)):
+        if any(abs(shift.at - at) < SHORTEST for shift in _shifts(means[:end], limit, alpha)):
+            return end - 1
+    return len(means) - 1
 
 
 def despiked(values: Floats) -> Floats:

@@ -102,6 +102,10 @@ class Event:
     reason: str
     shows_in: tuple[str, ...] = ()
     """Cases and counters that surely moved with it, the largest first: ``groups=8 time -12.57 %``."""
+    told: str = ""
+    """The run with which it was first certain, and so is news; empty: ``run``."""
+    closed_told: str = ""
+    """The same of its end; empty: ``closed_by``."""
 
     @property
     def words(self) -> str:

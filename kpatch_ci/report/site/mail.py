@@ -106,7 +106,7 @@ def message(site: Site, sender: str, to: Sequence[str]) -> EmailMessage:
 def _still_open(site: Site) -> list[Event]:
     """Open regressions of earlier nights; tonight's are its news."""
     tonight = {run.run.run for run in site.runs if site.tonight and run.run.night == site.tonight.name}
-    return [event for event in open_events(site) if event.run not in tonight]
+    return [event for event in open_events(site) if (event.told or event.run) not in tonight]
 
 
 def _words(news: News) -> str:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kpatch_ci.model.history import Limit
 from kpatch_ci.model.nightly import ItemOutcome, ItemState, Night
+from kpatch_ci.pipeline.nightnews import news_of
 from kpatch_ci.pipeline.nightsite import gather
 from kpatch_ci.report.site.data import Kind, Site
 from kpatch_ci.store.history.database import Database
@@ -16,7 +18,7 @@ from kpatch_ci.store.history.nights import night_runs
 from kpatch_ci.store.history.place import find_place
 from kpatch_ci.store.history.record import record
 from tests.fakes.recorded import document
-from tests.fakes.site import ITEMS, night_document, night_name
+from tests.fakes.site import ITEMS, made_event, night_document, night_name
 
 NIGHTS = 24
 SLOW, WELL = 10, 18
@@ -137,3 +139,15 @@ def test_a_history_without_nights_gives_an_empty_site(tmp_path: Path) -> None:
     record(database, document())
     site = gathered(database)
     assert (site.tonight, site.runs, site.news) == (None, (), ())
+
+
+def test_a_shift_that_is_certain_nights_later_is_news_then(database: Database) -> None:
+    """In real time a level must last before it is one, and until then nobody has heard of it."""
+    run = next(r for r in gathered(database).runs if r.run.item == "stable" and r.run.night == night_name(4))
+    event = replace(made_event(1), told=run.run.run)
+    (told,) = (one for one in news_of(None, night_name(4), [run], [event]) if one.kind is Kind.REGRESSED)
+    assert told.words.endswith(f"-5.00 % since {event.run}, certain only now")
+    ended = replace(event, told="another", closed_by="earlier", closed_told=run.run.run)
+    assert Kind.RECOVERED in {one.kind for one in news_of(None, night_name(4), [run], [ended])}
+    silent = news_of(None, night_name(4), [run], [replace(event, told="another", run=run.run.run)])
+    assert Kind.REGRESSED not in {one.kind for one in silent}

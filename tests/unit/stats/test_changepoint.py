@@ -195,6 +195,20 @@ def test_a_change_of_the_last_nights_is_seen_after_some() -> None:
     assert change.p_value <= 0.001
 
 
+def test_a_shift_of_level_is_told_with_the_night_that_makes_it_certain() -> None:
+    """As whoever looks every night would have seen it, not on the night that it is dated back to."""
+    nights = real_time(2, {100: (Condition.KERNEL, 1.10), 150: (Condition.KERNEL, 1 / 1.10)})
+    worse, better = alerts(find_changes(NOISY, nights))
+    told, ended = number_of(worse.told), number_of(worse.closed_told)
+    assert 100 + SHORTEST - 1 <= told <= 100 + 2 * SHORTEST
+    assert 150 + SHORTEST - 1 <= ended <= 150 + 2 * SHORTEST
+    assert alerts(find_changes(NOISY, nights[:told])) == []
+    assert [c.told for c in alerts(find_changes(NOISY, nights[: told + 1]))] == [worse.told]
+    assert better.told == worse.closed_told
+    (still,) = alerts(find_changes(NOISY, nights[:ended]))
+    assert still.closed_by == ""
+
+
 def test_a_certain_but_small_shift_is_no_alert() -> None:
     assert find_changes(NOISY, real_time(4, {100: (Condition.KERNEL, 1.012)}, spread=0.003)) == []
 
