@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""``engine:`` and ``store:`` of pipeline.yaml: where boots and replicates run, and how artifacts get there (docs/cluster.md)."""
+"""``engine:`` and ``store:`` of pipeline.yaml: where boots, replicates and builds run, and how artifacts get there (docs/cluster.md)."""
 
 from __future__ import annotations
 

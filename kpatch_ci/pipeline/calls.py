@@ -19,7 +19,7 @@ from kpatch_ci.guest.guests import RawRun
 from kpatch_ci.guest.image import GuestImage
 from kpatch_ci.kernel import build as kernel_build
 from kpatch_ci.kernel.kconfig import Requested
-from kpatch_ci.kernel.sent import CHANGES, SOURCE, changes_key, source_key
+from kpatch_ci.kernel.sent import CHANGES, SOURCE, UNPACK_TIMEOUT, changes_key, source_key
 from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.build import BuildResult, Tree
 from kpatch_ci.model.errors import InfrastructureError
@@ -30,6 +30,8 @@ NOWHERE = Path("/nonexistent")
 """A path that was left behind."""
 CACHE = "@cache@"
 """The cache's directory, in a command that a person may type at either end."""
+MAKES = 4
+"""Of a build: the configuration, the baseline's objects, the kernel, our modules."""
 Ref = tuple[str, str]
 """Kind and key of an artifact."""
 
@@ -145,6 +147,11 @@ def refs(call: Call) -> tuple[Ref, ...]:
         patched = call.tree_id != call.tree.tree_id
         return (source, (CHANGES, changes_key(call.tree.tree_id, call.tree_id))) if patched else (source,)
     return (kernel_build.KIND, call.build.key), (guest_image.KIND, call.image.key)
+
+
+def build_limit(call: BuildCall) -> float:
+    """Wall seconds that a build may take where it is done: unpacking the source, and several makes."""
+    return UNPACK_TIMEOUT + MAKES * call.timeout
 
 
 def placed(call: GuestCall, store: ArtifactStore) -> GuestCall:

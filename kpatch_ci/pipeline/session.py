@@ -66,8 +66,12 @@ class Session:
 
     def with_hosts(self, say: Say) -> Session:
         """The same with its hosts, where it was opened without. Raises InfrastructureError."""
-        supply = Supply(self.cache, self.store, self.tools, float(self.config.timeouts.build))
-        return replace(self, places=_open_hosts(self.config, supply, say))
+        return replace(self, places=_open_hosts(self.config, self.supply, say))
+
+    @property
+    def supply(self) -> Supply:
+        """What other machines build of."""
+        return Supply(self.cache, self.store, self.tools, float(self.config.timeouts.build))
 
     def close(self) -> None:
         """Leave the hosts: what still runs there ends."""
@@ -171,7 +175,7 @@ def on_cluster(session: Session, say: Say) -> Iterator[Session]:
             yield session
             return
         limits = Limits(float(given.boot), float(given.replicate), float(given.silence))
-        cluster = open_cluster(engine, session.store, session.tools, limits, say)
+        cluster = open_cluster(engine, session.supply, limits, say)
         try:
             yield replace(session, cluster=cluster)
         finally:

@@ -8,11 +8,13 @@ versions and tool roots before.
 from __future__ import annotations
 
 import hashlib
+import shutil
 import tempfile
 import threading
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import kpatch_ci
 from kpatch_ci.debian.toolroot import ToolRoot
@@ -53,6 +55,15 @@ def code_version() -> str:
         state.update(f"{path.relative_to(root)}\0".encode())
         state.update(path.read_bytes())
     return state.hexdigest()
+
+
+def holdings(cache: Path) -> dict[str, Any]:
+    """What of builds is there, and the bytes that are free."""
+    return {
+        "free": shutil.disk_usage(cache).free,
+        "sources": sorted(place.name for place in (cache / "src").glob("[0-9a-f]*") if place.is_dir()),
+        "objects": sorted(place.parent.name for place in (cache / "out").glob("*/vmlinux")),
+    }
 
 
 class Worker:

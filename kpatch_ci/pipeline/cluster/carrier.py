@@ -7,12 +7,13 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from kpatch_ci import process
 from kpatch_ci.guest.guests import measured
+from kpatch_ci.kernel.sent import SOURCE
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.pipeline.calls import (
@@ -20,9 +21,9 @@ from kpatch_ci.pipeline.calls import (
     Answer,
     BuildCall,
     Call,
-    GuestCall,
     Ref,
     ReplicateCall,
+    build_limit,
     decode,
     encode,
     kind_of,
@@ -30,7 +31,7 @@ from kpatch_ci.pipeline.calls import (
 )
 from kpatch_ci.pipeline.cluster.rounds import Rounds
 from kpatch_ci.pipeline.farplace import Provide, is_there
-from kpatch_ci.pipeline.places import PlaceLost
+from kpatch_ci.pipeline.places import BUILD, PlaceLost
 from kpatch_ci.store.artifacts import Artifact, ArtifactStore
 from kpatch_ci.store.depot import Depot
 
@@ -40,8 +41,10 @@ GRACE = 300.0
 """Seconds that a call may take beyond its guest's own limits: fetching artifacts, booting anew, a busy network."""
 QEMU_BYTES = 256 << 20
 """What QEMU takes beside its guest's memory."""
+COMPILER_BYTES = 512 << 20
+"""What a job of make takes at most."""
 SLOT, MEMORY = "slot", "memory"
-"""Labels (dask's resources) that mean something here, beside architectures: guests at once, and bytes."""
+"""Labels (dask's resources) that mean something here, beside architectures and BUILD: guests at once, and bytes."""
 
 
 def done_there() -> Callable[[str], str]:
@@ -75,22 +78,35 @@ class Shared:
     _known: set[tuple[str, str]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def bring(self, call: Call, provide: Provide = is_there, *, again: bool = False) -> None:
-        """What a call needs is there afterwards. Raises InfrastructureError."""
-        if self.depot is None:
-            return
-        for ref in refs(call):
-            if ref in self._known and not again:
+    @property
+    def known(self) -> frozenset[Ref]:
+        """What was brought so far."""
+        return frozenset(self._known)
+
+    def bring(self, wanted: Iterable[Ref], provide: Provide = is_there, *, had: Collection[Ref] = ()) -> None:
+        """These artifacts are there afterwards. ``had``: were brought before and not found, and are brought again.
+
+        Raises InfrastructureError.
+        """
+        for ref in wanted:
+            if ref in self._known and ref not in had:
                 continue
             with self._lock:
-                if ref in self._known and not again:
+                if ref in self._known and ref not in had:
                     continue
                 provide(ref)
+                if self.depot is None:
+                    continue
                 artifact = self.store.get(*ref)
                 if artifact is None:
                     raise InfrastructureError(f"artifact {'/'.join(ref)} is not in {self.store.root}")
-                self.sent += self.depot.push(artifact, again=again)
+                self.sent += self.depot.push(artifact, again=ref in had)
                 self._known.add(ref)
+
+    def fetch(self, ref: Ref) -> tuple[Artifact | None, int]:
+        """What a worker made and brought, and the bytes that came; None where it is not there, or damaged. Raises InfrastructureError."""
+        came = self.depot.pull(*ref, self.store) if self.depot else 0
+        return (None, 0) if came is None else (self.store.get(*ref), came)
 
 
 class Carrier:
@@ -146,14 +162,19 @@ class Carrier:
                 one.set()
 
     def fetch(self, ref: Ref) -> Artifact:
-        """Kernels are built on this machine."""
-        raise NotImplementedError
+        """See Carrier of farplace."""
+        found, came = self._shared.fetch(ref)
+        if found is None:
+            raise PlaceLost(f"{'/'.join(ref)}, which it made, did not arrive whole")
+        with self._lock:
+            self.answered += came
+        return found
 
     def do(self, call: Call, provide: Provide = is_there) -> Answer:
-        """See Carrier of farplace."""
-        assert not isinstance(call, BuildCall)  # noqa: S101 (a cluster's places do none)
-        self._shared.bring(call, provide)
+        """See Carrier of farplace. The kernel's source, which is large, is brought only to a worker that lacks it."""
+        self._shared.bring((ref for ref in refs(call) if ref[0] != SOURCE), provide)
         for again in (False, True):
+            had = self._shared.known
             found = self._ask(call)
             if "answer" in found:
                 with self._lock:
@@ -163,12 +184,12 @@ class Carrier:
             if "refused" in found:
                 raise PlaceLost(found["refused"])
             if not again:
-                self._shared.bring(call, provide, again=True)
+                self._shared.bring(refs(call), provide, had=had)
         lacking = "/".join(found["lacking"][0])
         where = f"the store {self._shared.depot.shown}" if self._shared.depot else "its own store"
         raise InfrastructureError(f"{self._address} cannot find {lacking} in {where}, where it was just put")
 
-    def _ask(self, call: GuestCall) -> dict[str, Any]:
+    def _ask(self, call: Call) -> dict[str, Any]:
         """One round. The key under which dask knows it is of this round alone: what comes late of an earlier one is nobody's."""
         body = encode(call)
         kind = kind_of(call)
@@ -202,9 +223,14 @@ class Carrier:
             if future is not None:
                 future.release()
 
-    def _needs(self, call: GuestCall) -> dict[str, float]:
+    def _needs(self, call: Call) -> dict[str, float]:
         """Of the labels that the worker has, what a call takes."""
-        wanted = {SLOT: 1.0, MEMORY: float((call.machine.memory_mib << 20) + QEMU_BYTES), call.machine.arch: 1.0}
+        if isinstance(call, BuildCall):
+            memory = min(float(call.jobs * COMPILER_BYTES), self._labels.get(MEMORY, 0.0))
+            wanted = {SLOT: 1.0, BUILD: 1.0, MEMORY: memory, call.arch: 1.0}
+        else:
+            memory = float((call.machine.memory_mib << 20) + QEMU_BYTES)
+            wanted = {SLOT: 1.0, MEMORY: memory, call.machine.arch: 1.0}
         return {label: much for label, much in wanted.items() if label in self._labels}
 
     def _answer(self, future: Any, done: threading.Event, key: str, patience: float, *, stops: int) -> dict[str, Any]:
@@ -235,8 +261,10 @@ def _in_words(error: Exception) -> str:
     return "the scheduler is gone" if "scheduler-connection-lost" in said else f"{type(error).__name__}: {said[:300]}"
 
 
-def _patience(call: GuestCall) -> float:
+def _patience(call: Call) -> float:
     """Seconds after which a worker is given up."""
+    if isinstance(call, BuildCall):
+        return build_limit(call) + GRACE
     limits = call.limits
     runs = measured(call.job) if isinstance(call, ReplicateCall) else 0
     return limits.boot + limits.replicate * runs + limits.silence + GRACE

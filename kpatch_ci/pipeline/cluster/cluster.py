@@ -15,16 +15,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kpatch_ci.config.cluster import EngineSettings
-from kpatch_ci.debian.toolroot import ToolRoot
+from kpatch_ci.host.finding import BUILD_ROOM
 from kpatch_ci.model.arch import ARCHES
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.pipeline.calls import Limits
 from kpatch_ci.pipeline.cluster.carrier import SLOT, Carrier, Identity, Shared
 from kpatch_ci.pipeline.cluster.deployers import Connection, connect
 from kpatch_ci.pipeline.cluster.rounds import Rounds
-from kpatch_ci.pipeline.cluster.there import hello
+from kpatch_ci.pipeline.cluster.there import SPARE, hello
 from kpatch_ci.pipeline.farplace import FarPlace
-from kpatch_ci.pipeline.places import GUEST_KINDS, Place
+from kpatch_ci.pipeline.places import BUILD, GUEST_KINDS, Place
+from kpatch_ci.pipeline.supply import Supply
 from kpatch_ci.pipeline.worker import code_version
 from kpatch_ci.store.artifacts import ArtifactStore
 
@@ -60,9 +61,15 @@ class Told:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Boots and replicates; of its architectures only, where it is labelled with any."""
+        """Boots and replicates, and builds where it is labelled so; of its architectures only, where it is labelled with any."""
+        all_kinds = GUEST_KINDS | {BUILD} if self.builds else GUEST_KINDS
         arches = [arch for arch in ARCHES if self.labels.get(arch, 0) >= 1]
-        return frozenset(f"{kind} {arch}" for kind in GUEST_KINDS for arch in arches) if arches else GUEST_KINDS
+        return frozenset(f"{kind} {arch}" for kind in all_kinds for arch in arches) if arches else all_kinds
+
+    @property
+    def builds(self) -> bool:
+        """Whether it builds kernels."""
+        return self.labels.get(BUILD, 0) >= 1
 
 
 class Cluster:
@@ -72,13 +79,14 @@ class Cluster:
         self,
         connection: Connection,
         shared: Shared,
-        tools: ToolRoot,
+        supply: Supply,
         limits: Limits,
         *,
         identity: Identity | None = None,
     ) -> None:
+        tools = supply.tools
         self._connection, self._client = connection, connection.client
-        self._versions, self._limits = tools.versions, limits
+        self._supply, self._versions, self._limits = supply, tools.versions, limits
         self._identity = identity or Identity(code_version(), tools.suite, tools.fingerprint)
         self.shared = shared
         self._rounds = Rounds(self._client)
@@ -174,7 +182,9 @@ class Cluster:
             for one in (t for t in told if t.address not in unfit):
                 carrier = Carrier(self._rounds, one.address, self._identity, self.shared, one.labels)
                 self._carriers[one.address] = carrier
-                self._places[one.address] = FarPlace(one.shown, one.slots, one.kinds, carrier, self._limits)
+                supply, objects = self._supply if one.builds else None, set(answers[one.address]["objects"])
+                made = FarPlace(one.shown, one.slots, one.kinds, carrier, self._limits, supply, objects)
+                self._places[one.address] = made
                 self._new.append(self._places[one.address])
                 self.ever.append(self._places[one.address])
         return bad
@@ -214,6 +224,10 @@ class Cluster:
             ),
             (said["tools"] != one.tools, f"its tool root differs: {_difference(said['versions'], self._versions)}"),
             (told.slots < 1, f"has no slot: its label `{SLOT}` is {told.labels.get(SLOT)}"),
+            (
+                told.builds and not said["sources"] and said["free"] < BUILD_ROOM + SPARE,
+                f"has {said['free'] / 1e9:.1f} GB free below {said['cache']}: 3 GB at least to build kernels",
+            ),
         )
         return next((what for wrong, what in faults if wrong), "; ".join(said["trouble"]))
 
@@ -273,12 +287,12 @@ def _difference(there: Mapping[str, str], here: Mapping[str, str]) -> str:
     return "; ".join(unlike[:3]) + (f" and {len(unlike) - 3} more" if len(unlike) > 3 else "")
 
 
-def open_cluster(settings: EngineSettings, store: ArtifactStore, tools: ToolRoot, limits: Limits, say: Say) -> Cluster:
+def open_cluster(settings: EngineSettings, supply: Supply, limits: Limits, say: Say) -> Cluster:
     """Connect, try the store, greet the workers. Raises InfrastructureError before anything long has begun."""
     if settings.depot:
         settings.depot.remove_probe(settings.depot.write_probe())
     connection = connect(settings)
-    cluster = Cluster(connection, Shared(store, settings.depot), tools, limits)
+    cluster = Cluster(connection, Shared(supply.store, settings.depot), supply, limits)
     cluster.start(wait=FIRST_WORKER if connection.cluster is not None else 5.0)
     places = cluster.places()
     say(f"cluster {settings.shown}: {len(places)} workers, {sum(one.slots for one in places)} slots")

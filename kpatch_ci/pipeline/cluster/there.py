@@ -16,9 +16,11 @@ from typing import Any
 
 from kpatch_ci import process
 from kpatch_ci.debian.toolroot import check_sandbox, find_toolroot
+from kpatch_ci.kernel.build import KIND
 from kpatch_ci.model.errors import InfrastructureError, KpatchError
-from kpatch_ci.pipeline.calls import CALLS, Call, decode, encode
-from kpatch_ci.pipeline.worker import Worker, code_version
+from kpatch_ci.model.status import Status
+from kpatch_ci.pipeline.calls import CALLS, BuildAnswer, Call, decode, encode
+from kpatch_ci.pipeline.worker import Worker, code_version, holdings
 from kpatch_ci.store.atomic import disk_errors
 from kpatch_ci.store.cache import cache_root, use_cache
 from kpatch_ci.store.depot import Depot
@@ -54,6 +56,7 @@ def hello(suite: str, depot: dict[str, Any] | None, probe: str) -> dict[str, Any
         "tools": tools.fingerprint if tools else "",
         "versions": dict(tools.versions) if tools else {},
         "cache": str(cache),
+        **holdings(cache),
         "trouble": trouble,
     }
 
@@ -111,4 +114,9 @@ def _done(asked: dict[str, Any]) -> dict[str, Any]:
             return {"lacking": [list(ref)]}
         fetched += came
     answer = worker.do(call)
+    if isinstance(answer, BuildAnswer) and answer.build.status is Status.PASSED and asked["depot"]:
+        made = worker.store.get(KIND, answer.build.key)
+        if made is None:
+            return {"refused": "the kernel that it built was damaged at once"}
+        Depot(**asked["depot"]).push(made)
     return {"kind": asked["kind"], "answer": encode(answer), "fetched": fetched}

@@ -10,9 +10,19 @@ from functools import partial
 from typing import Any, TypeVar
 
 from kpatch_ci.guest.guests import measured
-from kpatch_ci.kernel.sent import UNPACK_TIMEOUT
 from kpatch_ci.model.errors import InfrastructureError
-from kpatch_ci.pipeline.calls import ANSWERS, Answer, BuildCall, Call, Ref, ReplicateCall, decode, encode, kind_of
+from kpatch_ci.pipeline.calls import (
+    ANSWERS,
+    Answer,
+    BuildCall,
+    Call,
+    Ref,
+    ReplicateCall,
+    build_limit,
+    decode,
+    encode,
+    kind_of,
+)
 from kpatch_ci.pipeline.far.fetching import Fetcher
 from kpatch_ci.pipeline.far.link import Link
 from kpatch_ci.pipeline.far.sending import ASK_TIMEOUT, Progress, Sender
@@ -23,8 +33,6 @@ from kpatch_ci.store.parcels import Damaged
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-MAKES = 4
-"""Of a build: the configuration, the baseline's objects, the kernel, our modules."""
 SAY_EVERY = 10.0
 """Seconds between two lines about a long transfer."""
 SLACK = 120.0
@@ -112,7 +120,7 @@ class LinkCarrier:
 def _limit(call: Call) -> float:
     """Seconds in which an answer must come: a replicate may have to boot, and has a limit for each command; a build has several makes."""
     if isinstance(call, BuildCall):
-        return UNPACK_TIMEOUT + MAKES * call.timeout + SLACK
+        return build_limit(call) + SLACK
     limits = call.limits
     if isinstance(call, ReplicateCall):
         return limits.boot + limits.replicate * max(1, measured(call.job)) + SLACK

@@ -22,7 +22,7 @@ from kpatch_ci.kernel.build import default_jobs
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.pipeline.far.frames import Cut, Frames
 from kpatch_ci.pipeline.far.server import Server, Task
-from kpatch_ci.pipeline.worker import Worker, code_version
+from kpatch_ci.pipeline.worker import Worker, code_version, holdings
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.cache import use_cache
 from kpatch_ci.store.parcels import Incoming
@@ -74,9 +74,7 @@ def hello(cache: Path, suite: str, tools: ToolRoot | None) -> dict[str, Any]:
         "machine": platform.machine(),
         "python": platform.python_version(),
         "cores": default_jobs(),
-        "free": shutil.disk_usage(cache).free,
-        "sources": sorted(place.name for place in (cache / "src").glob("[0-9a-f]*") if place.is_dir()),
-        "objects": sorted(place.parent.name for place in (cache / "out").glob("*/vmlinux")),
+        **holdings(cache),
         "cache": str(cache),
         "suite": suite,
         "tools": tools.fingerprint if tools else None,

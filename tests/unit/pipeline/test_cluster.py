@@ -25,7 +25,9 @@ from kpatch_ci.pipeline.cluster import there
 from kpatch_ci.pipeline.cluster.carrier import Shared
 from kpatch_ci.pipeline.cluster.cluster import Cluster, Told, open_cluster
 from kpatch_ci.pipeline.cluster.deployers import Connection, connect
+from kpatch_ci.pipeline.farplace import FarPlace
 from kpatch_ci.pipeline.places import GUEST_KINDS, does
+from kpatch_ci.pipeline.supply import Supply
 from kpatch_ci.pipeline.worker import code_version
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.depot import Depot
@@ -38,6 +40,9 @@ GOOD: dict[str, Any] = {
     "tools": "f" * 64,
     "versions": TOOLS.versions,
     "cache": "/c",
+    "free": 2.5e9,
+    "sources": [],
+    "objects": ["x86_64-0123456789abcdef"],
     "trouble": [],
 }
 
@@ -72,14 +77,19 @@ class Client:
 Make = Callable[[Client], Cluster]
 
 
+def supply_of(place: Path) -> Supply:
+    return Supply(place, ArtifactStore(place / "store"), TOOLS, 60.0)
+
+
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     monkeypatch.setattr(clusters, "WATCH", 0.02)
     all_of_them: list[Cluster] = []
 
     def make(client: Client) -> Cluster:
-        shared = Shared(ArtifactStore(tmp_path / "store"), None)
-        all_of_them.append(Cluster(Connection(client, None, "dask://s:1"), shared, TOOLS, LIMITS))
+        supply = supply_of(tmp_path)
+        shared = Shared(supply.store, None)
+        all_of_them.append(Cluster(Connection(client, None, "dask://s:1"), shared, supply, LIMITS))
         all_of_them[-1].start(wait=0)
         return all_of_them[-1]
 
@@ -111,6 +121,18 @@ def test_every_worker_is_a_place_with_the_slots_and_architectures_of_its_labels(
     assert [does(place, "run x86_64") for place in (one, two)] == [True, False]
     assert [does(place, "run arm64") for place in (one, two)] == [True, True]
     assert not does(one, "build arm64")
+
+
+def test_a_worker_builds_where_it_is_labelled_so_and_has_room(made: Make) -> None:
+    roomy, labels = {**GOOD, "free": 3.5e9}, {"tcp://h:1": {"build": 1.0}, "tcp://h:2": {"build": 2.0, "arm64": 4.0}}
+    client = Client({"tcp://h:1": {**GOOD, "sources": ["0123456789abcdef"]}, "tcp://h:2": roomy}, labels)
+    one, two = cast("list[FarPlace]", made(client).places())
+    assert one.kinds == GUEST_KINDS | {"build"}
+    assert two.kinds == frozenset({"build arm64", "boot arm64", "run arm64"})
+    assert one.supply is not None
+    assert one.objects == {"x86_64-0123456789abcdef"}
+    with pytest.raises(InfrastructureError, match=r"has 2.5 GB free below /c: 3 GB at least to build kernels"):
+        made(Client({"tcp://h:1": GOOD}, labels))
 
 
 UNLIKE = {
@@ -235,7 +257,12 @@ def worker_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_worker_says_what_it_is(worker_cache: Path) -> None:
     (worker_cache / "store" / ".probe-x").touch()
-    assert there.hello("trixie", None, ".probe-x") == {**GOOD, "cache": str(worker_cache)}
+    for name in ("out/x86_64-0123456789abcdef/vmlinux", "out/arm64-0123456789abcdef/.config"):
+        (worker_cache / name).parent.mkdir(parents=True)
+        (worker_cache / name).touch()
+    said = there.hello("trixie", None, ".probe-x")
+    assert said.pop("free") > 0
+    assert said == {**{k: v for k, v in GOOD.items() if k != "free"}, "cache": str(worker_cache)}
 
 
 def test_a_worker_says_what_keeps_it_from_working(
@@ -289,7 +316,7 @@ def test_a_store_that_cannot_be_written_is_told_before_anything_is_connected(
     monkeypatch.setattr(clusters, "connect", lambda _: pytest.fail("too late"))
     settings = EngineSettings(address="tcp://h:1", depot=Depot(f"file://{tmp_path}/file/x"))
     with pytest.raises(InfrastructureError, match="cannot write"):
-        open_cluster(settings, ArtifactStore(tmp_path), TOOLS, LIMITS, cast("Any", print))
+        open_cluster(settings, supply_of(tmp_path), LIMITS, cast("Any", print))
 
 
 def test_a_worker_s_name_is_said_where_it_has_one() -> None:
