@@ -140,6 +140,6 @@ class PipelineFile(Strict):
     hosts: dict[str, HostFile] = pydantic.Field(default_factory=dict)
     """Machines that boot and measure, beside this one."""
     engine: str | EngineFile = LOCAL
-    """Where boots and replicates run: here, or on a cluster of dask's (docs/cluster.md)."""
+    """Where boots, replicates and builds run: here, or on a cluster of dask's (docs/cluster.md)."""
     store: StoreFile | None = None
     """Where a cluster's workers get artifacts from."""
