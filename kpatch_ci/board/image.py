@@ -21,6 +21,7 @@ from kpatch_ci.guest.image import CFLAGS, Kitchen, compile_sources, find_library
 from kpatch_ci.model.arch import Arch
 from kpatch_ci.model.digest import digest, file_digest
 from kpatch_ci.model.errors import InfrastructureError
+from kpatch_ci.process import check_stopping
 from kpatch_ci.store.artifacts import Artifact, ArtifactStore
 from kpatch_ci.store.atomic import disk_errors, write_text
 from kpatch_ci.store.cache import locked
@@ -80,7 +81,7 @@ def make_board_image(
     """The image, made when it is not there. Raises InfrastructureError."""
     spec = _spec(arch, tools, sources)
     index = cache / "guest" / f"board-{arch.name}-{spec[:16]}.json"
-    with locked(index), disk_errors(cache):
+    with locked(index, check_stopping), disk_errors(cache):
         found = _find(index, store)
         if found:
             return _image(found)

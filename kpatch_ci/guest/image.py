@@ -23,7 +23,7 @@ from kpatch_ci.guest.loadfile import LINES, without_fillers
 from kpatch_ci.model.arch import Arch
 from kpatch_ci.model.digest import digest, file_digest
 from kpatch_ci.model.errors import InfrastructureError
-from kpatch_ci.process import run
+from kpatch_ci.process import check_stopping, run
 from kpatch_ci.store.artifacts import Artifact, ArtifactStore
 from kpatch_ci.store.atomic import disk_errors, write_text
 from kpatch_ci.store.cache import locked
@@ -134,7 +134,7 @@ def make_image(
     """The image, made when it is not there. Raises InfrastructureError."""
     spec = _spec(arch, tools, agent_sources)
     index = _index(cache, arch, spec)
-    with locked(index), disk_errors(cache):
+    with locked(index, check_stopping), disk_errors(cache):
         found = find_image(arch, cache, store, tools, agent_sources)
         if found:
             return found

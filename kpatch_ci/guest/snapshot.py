@@ -21,7 +21,7 @@ from kpatch_ci.model.boot import BootResult
 from kpatch_ci.model.digest import digest, file_digest
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.status import Status
-from kpatch_ci.process import run
+from kpatch_ci.process import check_stopping, run
 from kpatch_ci.store.artifacts import Artifact, ArtifactStore
 from kpatch_ci.store.cache import locked
 
@@ -136,7 +136,7 @@ def find(store: ArtifactStore, key: str, *, verify: bool = False) -> Artifact | 
 def _joining(store: ArtifactStore, key: str) -> AbstractContextManager[None]:
     """Held while a snapshot joins its artifact."""
     place = store.place(KIND, key)
-    return locked(place.with_name(place.name + ".join"))
+    return locked(place.with_name(place.name + ".join"), check_stopping)
 
 
 def _damage(artifact: Artifact, *, verify: bool) -> str | None:

@@ -29,7 +29,7 @@ from kpatch_ci.model.build import BuildResult, Tree
 from kpatch_ci.model.digest import digest
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.model.status import Status
-from kpatch_ci.process import run
+from kpatch_ci.process import check_stopping, run
 from kpatch_ci.store.artifacts import Artifact, ArtifactStore
 from kpatch_ci.store.atomic import require_space
 from kpatch_ci.store.cache import locked
@@ -98,7 +98,7 @@ class Builder:
             return found
         log = logs / f"build-{request.arch.name}-{request.arm}.log"
         out = self._output(request)
-        with locked(out):
+        with locked(out, check_stopping):
             found = self.find(request)  # another process may have made it while this one waited
             if found:
                 return found
@@ -140,7 +140,7 @@ class Builder:
         out = self._output(base)
         if not _is_patched(request) or self.has_objects(base):
             return
-        with locked(out):
+        with locked(out, check_stopping):
             if not self.has_objects(base):
                 self._compile(base, out, logs / f"objects-{base.arch.name}.log")
 
@@ -172,7 +172,7 @@ class Builder:
     def copy_objects(self, request: BuildRequest, out: Path) -> float:
         """Make ``out`` a copy of the baseline's objects, all of it or nothing; the time stamp of the newest, 0 without any."""
         objects = self._output(request.baseline())
-        with locked(objects):
+        with locked(objects, check_stopping):
             newest = self._copy(objects, out) if (objects / "vmlinux").exists() else 0.0
         out.mkdir(parents=True, exist_ok=True)
         return newest

@@ -20,7 +20,7 @@ from kpatch_ci.kernel.checkout import checkout_movable, move
 from kpatch_ci.kernel.make import FRAGMENT, Failure, Make, explain
 from kpatch_ci.kernel.outputs import logs_of, next_log
 from kpatch_ci.model.build import Tree
-from kpatch_ci.process import Completed
+from kpatch_ci.process import Completed, check_stopping
 from kpatch_ci.store.atomic import require_space
 from kpatch_ci.store.cache import locked
 
@@ -90,7 +90,7 @@ def open_chain(builder: Builder, baseline: BuildRequest, name: str) -> Iterator[
     """A chain at the baseline, without our own modules. ``name`` tells it from others; it leaves nothing behind."""
     out = builder.cache / "out" / f"patched-{name}"
     source = builder.cache / "src" / f"patched-{name}"
-    with locked(out):
+    with locked(out, check_stopping):
         _forget(out, source)
         try:
             builder.copy_objects(baseline, out)

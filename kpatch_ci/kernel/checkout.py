@@ -21,7 +21,7 @@ from kpatch_ci.kernel.git import git_errors, open_repo
 from kpatch_ci.kernel.kconfig import Kconfigs
 from kpatch_ci.model.build import Tree
 from kpatch_ci.model.errors import InfrastructureError
-from kpatch_ci.process import run
+from kpatch_ci.process import check_stopping, run
 from kpatch_ci.store.atomic import disk_errors
 from kpatch_ci.store.cache import locked
 
@@ -97,7 +97,7 @@ def source_place(cache: Path, tree_id: str, *, patched: bool = False) -> Path:
 def checkout(cache: Path, tree: Tree) -> Path:
     """The baseline's working tree, complete; made when it is not there."""
     place = source_place(cache, tree.tree_id)
-    with locked(place), disk_errors(place):
+    with locked(place, check_stopping), disk_errors(place):
         if place.is_dir():
             return place
         work = fresh(place)
@@ -134,7 +134,7 @@ def checkout_patched(cache: Path, tree: Tree, tree_id: str, *, newer_than: float
     base = checkout(cache, tree)
     changes = trees.changes(tree, tree.tree_id, tree_id)
     stamp = max(time.time(), newer_than + 1)
-    with locked(place), disk_errors(place), git_errors("write the patched tree"):
+    with locked(place, check_stopping), disk_errors(place), git_errors("write the patched tree"):
         if not place.is_dir():
             work = _linked(base, place)
             _write(trees.reader(tree), changes, work)

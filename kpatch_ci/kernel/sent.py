@@ -53,7 +53,7 @@ def pack_source(cache: Path, tree: Tree, store: ArtifactStore) -> Artifact:
         _pack(source, place / PACKED)
         return {"tree_id": tree.tree_id}
 
-    with locked(source.with_name(f"{source.name}.packed")):
+    with locked(source.with_name(f"{source.name}.packed"), process.check_stopping):
         return store.get(SOURCE, key, verify=False) or store.put(SOURCE, key, fill)
 
 
@@ -105,7 +105,7 @@ def has_source(cache: Path, tree_id: str) -> bool:
 def unpack_source(cache: Path, store: ArtifactStore, tree_id: str) -> Path:
     """The working tree, whole or absent; the packed one is dropped then. Raises InfrastructureError."""
     place, key = source_place(cache, tree_id), source_key(tree_id)
-    with locked(place), disk_errors(place):
+    with locked(place, process.check_stopping), disk_errors(place):
         if place.is_dir():
             return place
         packed = store.get(SOURCE, key)
