@@ -137,7 +137,7 @@ def check(result: Any, subject: str, wanted: str) -> None:
 
 
 def test_what_breaks_the_build(linux: Linux, find: Any) -> None:
-    result, _ = find(linux.at(CRASH), BRANCH, "--find", "build")
+    result, _ = find("upstream", BRANCH, "--find", "build")
     check(result, LAST, "kpci_no_such_function")
     assert result["spent"]["boots"] == 0
 
