@@ -14,8 +14,8 @@ from kpatch_ci.board.ssh import Connect, Shell, SilentError
 from kpatch_ci.model.machine import Machine
 
 STEP = 0.5
-TRY, FIRST_TRY = 10.0, 3.0
-"""Seconds that one attempt to log in may take, and that the first ones may: see ``try_for``."""
+TRY = 10.0
+"""Seconds that one attempt to log in may take."""
 SETTLE = 1.0
 """Seconds in which a console's last words may still arrive."""
 WHO = "cat /proc/sys/kernel/random/boot_id; uname -r; cat /proc/cmdline"
@@ -47,15 +47,6 @@ class Lost:
     own: bool = False
 
 
-def try_for(began: float) -> float:
-    """Seconds for an attempt to log in, when one began to wait at time.monotonic() ``began``.
-
-    One that was begun while the board was still going down hears nothing more, and is waited for in vain; a board that is slow
-    needs long ones.
-    """
-    return min(TRY, max(FIRST_TRY, (time.monotonic() - began) / 3))
-
-
 def meet(connect: Connect, machine: Machine, timeout: float = TRY) -> tuple[Shell, Met]:
     """Log in and ask who is there. Raises SilentError."""
     shell = connect(board_of(machine).login, timeout)
@@ -77,8 +68,8 @@ def kernel_under_test(
 
     Raises InfrastructureError where the board's own system never gave way to it: then no kernel is to blame.
     """
-    limit, began = board_of(machine).timeouts.boot, time.monotonic()
-    end = began + limit
+    limit = board_of(machine).timeouts.boot
+    end = time.monotonic() + limit
     own = False
     while time.monotonic() < end:
         process.check_stopping()
@@ -87,7 +78,7 @@ def kernel_under_test(
             time.sleep(SETTLE)
             return Lost(lost)
         try:
-            shell, met = meet(connect, machine, try_for(began))
+            shell, met = meet(connect, machine)
         except SilentError:
             own = False
             time.sleep(STEP)
@@ -142,12 +133,11 @@ def _hangs(machine: Machine, console: Console) -> str | None:
 
 def own_system(connect: Connect, machine: Machine, not_boot: str | None, limit: float) -> Met | None:
     """The board's own system, in another boot than ``not_boot``; None where it does not answer in time."""
-    began = time.monotonic()
-    end = began + limit
+    end = time.monotonic() + limit
     while time.monotonic() < end:
         process.check_stopping()
         with contextlib.suppress(SilentError):
-            shell, met = meet(connect, machine, try_for(began))
+            shell, met = meet(connect, machine)
             shell.close()
             if not met.under_test and met.boot_id != not_boot:
                 return met

@@ -133,19 +133,3 @@ def test_its_own_system_counts_only_after_another_boot(board: FakeBoard) -> None
 def test_a_kernel_under_test_is_not_its_own_system(board: FakeBoard) -> None:
     board.start()
     assert own_system(board.connect, machine(), None, 10) is None
-
-
-def test_the_first_tries_are_short_and_later_ones_long(board: FakeBoard) -> None:
-    """One that began while the board went down hears nothing, however long it lasts; a board that is slow needs long ones."""
-    tried: list[tuple[float, float]] = []
-
-    def silent(_: Login, timeout: float) -> FakeShell:
-        tried.append((board.clock.monotonic(), timeout))
-        board.clock.sleep(timeout)
-        raise SilentError("timed out")
-
-    began = board.clock.monotonic()
-    assert own_system(silent, machine(), None, 60) is None
-    assert [timeout for at, timeout in tried if at - began < 9] == [3.0, 3.0, 3.0]
-    assert all(timeout == pytest.approx(min(10, (at - began) / 3)) for at, timeout in tried if at - began >= 9)
-    assert tried[-1][1] == 10
