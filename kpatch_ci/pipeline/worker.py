@@ -43,6 +43,7 @@ from kpatch_ci.pipeline.places import with_memory
 from kpatch_ci.pipeline.turns import Turns
 from kpatch_ci.store.artifacts import ArtifactStore
 from kpatch_ci.store.atomic import require_space
+from kpatch_ci.store.keyed import Locks
 from kpatch_ci.store.parcels import Parcel
 
 
@@ -76,7 +77,7 @@ class Worker:
         self._building = Building(cache, self.store, tools, self.turns)
         self._guests: dict[Limits, Guests] = {}
         self._lock = threading.Lock()
-        self._booting: dict[str, threading.Lock] = {}
+        self._booting = Locks()
         self._booted: set[str] = set()
 
     def missing(self, call: Call) -> list[tuple[str, str]]:
@@ -124,9 +125,7 @@ class Worker:
         """Where several replicates of a boot that this machine has not made come at once, the first of them boots."""
         if call.machine.real_time:
             return
-        with self._lock:
-            mine = self._booting.setdefault(call.boot.key, threading.Lock())
-        with mine:
+        with self._booting.of(call.boot.key):
             if call.boot.key not in self._booted:
                 self.guests(call.limits).boot(call.build, call.image, call.machine, call.boot.boot_seed, logs)
                 self._booted.add(call.boot.key)

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import threading
-import zlib
 from collections.abc import Callable
 from typing import Any
 
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.pipeline.calls import Ref
+from kpatch_ci.pipeline.far.frames import unsqueezed
 from kpatch_ci.store.artifacts import Artifact, ArtifactStore
+from kpatch_ci.store.keyed import Locks
 from kpatch_ci.store.parcels import Damaged, Incoming, Parcel, checked
 
 Ask = Callable[[dict[str, Any]], tuple[dict[str, Any], bytes]]
@@ -22,14 +22,11 @@ class Fetcher:
 
     def __init__(self, ask: Ask, store: ArtifactStore) -> None:
         self._ask, self._store = ask, store
-        self._locks: dict[Ref, threading.Lock] = {}
-        self._lock = threading.Lock()
+        self._locks = Locks()
 
     def fetch(self, ref: Ref) -> Artifact:
         """Bring it here. Raises PlaceLost, Damaged (each time), InfrastructureError (this machine cannot keep it)."""
-        with self._lock:
-            mine = self._locks.setdefault(ref, threading.Lock())
-        with mine:
+        with self._locks.of(ref):
             found = self._store.get(*ref)
             if found is not None:
                 return found
@@ -56,9 +53,9 @@ class Fetcher:
         while offset < size:
             said, data = self._ask({"op": "read", "sha": sha, "offset": offset})
             try:
-                data = zlib.decompress(data) if said.get("zlib") else data
-            except zlib.error as error:
-                raise Damaged(f"blob {sha[:12]}: {error}") from error
+                data = unsqueezed(said, data)
+            except InfrastructureError as error:
+                raise Damaged(f"blob {sha[:12]}: {error.what}") from error
             if not data:
                 raise Damaged(f"blob {sha[:12]} ended after {offset} of {size} bytes")
             incoming.append(sha, offset, data)

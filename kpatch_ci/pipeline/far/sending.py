@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-import threading
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 from kpatch_ci.model.errors import InfrastructureError
 from kpatch_ci.pipeline.calls import Ref
+from kpatch_ci.pipeline.far.frames import squeezed
 from kpatch_ci.pipeline.far.link import Link
 from kpatch_ci.pipeline.places import PlaceLost
 from kpatch_ci.store.artifacts import ArtifactStore
+from kpatch_ci.store.keyed import Locks
 from kpatch_ci.store.parcels import Parcel, parcel_of
 
 CHUNK = 128 * 1024
@@ -28,14 +28,11 @@ class Sender:
 
     def __init__(self, link: Link, store: ArtifactStore) -> None:
         self._link, self._store = link, store
-        self._locks: dict[Ref, threading.Lock] = {}
-        self._lock = threading.Lock()
+        self._locks = Locks()
 
     def send(self, ref: Ref, progress: Progress = lambda _, __: None) -> None:
         """See to it that the artifact is there. Raises PlaceLost, InfrastructureError."""
-        with self._lock:
-            mine = self._locks.setdefault(ref, threading.Lock())
-        with mine:
+        with self._locks.of(ref):
             parcel = parcel_of(self._store, *ref)
             what = {"kind": parcel.kind, "key": parcel.key, "manifest": parcel.manifest, "modes": parcel.modes}
             for attempt in (1, 2):
@@ -63,12 +60,11 @@ class Sender:
             stream.seek(offset)
             data = stream.read(CHUNK)
             while True:
-                packed = zlib.compress(data, 1) if squeeze else data
-                squeeze = len(packed) < 0.9 * len(data)
+                squeeze, payload = squeezed(data) if squeeze else (False, data)
                 header = {"op": "blob", "sha": sha, "offset": offset, "zlib": squeeze}
                 if self._link.given_up != given_up:
                     raise PlaceLost("stopped")
-                self._link.tell(header, packed if squeeze else data)
+                self._link.tell(header, payload)
                 offset += len(data)
                 there += len(data)
                 progress(there)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 import traceback
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from kpatch_ci import process
 from kpatch_ci.model.errors import InfrastructureError, KpatchError
 from kpatch_ci.pipeline.calls import CALLS, Call, decode, encode
-from kpatch_ci.pipeline.far.frames import BEAT, DEAD, Cut, Frames, Header, Heart
+from kpatch_ci.pipeline.far.frames import BEAT, DEAD, Cut, Frames, Header, Heart, squeezed, unsqueezed
 from kpatch_ci.pipeline.worker import Worker
 from kpatch_ci.store.parcels import Incoming, checked, parcel_of
 
@@ -140,8 +139,8 @@ class Server:
                 data = stream.read(READ)
         except OSError as error:
             raise InfrastructureError(f"cannot read {path.name}: {error.strerror}") from error
-        packed = zlib.compress(data, 1)
-        return {"zlib": True, PAYLOAD: packed} if len(packed) < 0.9 * len(data) else {"zlib": False, PAYLOAD: data}
+        packed, payload = squeezed(data)
+        return {"zlib": packed, PAYLOAD: payload}
 
     def _commit(self, header: Header, _: bytes) -> Mapping[str, Any]:
         parcel = checked(*_parcel(header))
@@ -155,10 +154,10 @@ class Server:
         """Not answered: what went wrong is said when the artifact is to be made of it."""
         sha = str(header["sha"])
         try:
-            data = zlib.decompress(payload) if header.get("zlib") else payload
+            data = unsqueezed(header, payload)
             if sha not in self._broken:
                 self._incoming.append(sha, int(header["offset"]), data)
-        except (InfrastructureError, zlib.error) as error:
+        except InfrastructureError as error:
             self._broken[sha] = str(error)
 
     def _stop(self, _: Header, __: bytes) -> None:
