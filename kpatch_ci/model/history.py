@@ -144,7 +144,7 @@ class Change:
     closed_by: str = ""
     """The night that had it back."""
     told: str = ""
-    """The night with which it was first certain: empty where that is the one it appeared in. A level must last before it is one."""
+    """Of an alert: the night with which it was first certain, empty where that is the one it appeared in. A level must last first."""
     closed_told: str = ""
     """The same of its end; empty where that was certain in ``closed_by``."""
     shows_in: tuple[Change, ...] = ()

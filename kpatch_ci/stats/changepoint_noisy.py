@@ -69,10 +69,11 @@ def noisy_changes(
     means = np.array([np.mean(list(night.values.values())) for night in nights])
     alpha = min(ALPHA, FAMILY / tests)
     shifts = _shifts(means, limit, alpha)
-    told = [nights[_first_told(means, shift.at, limit, alpha)].run for shift in shifts]
     found = [_change(line, nights, shifts, index, limit, alert=alert) for index in range(len(shifts))]
-    ends = {nights[shift.at].run: run for shift, run in zip(shifts, told, strict=True)}
-    return [replace(change, told=ends[change.run], closed_told=ends.get(change.closed_by, "")) for change in found]
+    if not alert:
+        return found  # nobody is told of it alone
+    told = {nights[shift.at].run: nights[_first_told(means, shift.at, limit, alpha)].run for shift in shifts}
+    return [replace(change, told=told[change.run], closed_told=told.get(change.closed_by, "")) for change in found]
 
 
 def _shifts(means: Floats, limit: Limit, alpha: float) -> list[_Shift]:
