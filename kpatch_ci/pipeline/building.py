@@ -36,9 +36,10 @@ class Building:
             raise InfrastructureError(
                 f"the build of {call.arm} for {call.arch} would not be the one that was asked for: another key"
             )
-        known = self.builder(call, SentTrees(None)).find(request)
-        with self._turns.one():
-            built = known or self._built(call, request, logs)
+        built = self.builder(call, SentTrees(None)).find(request)
+        if built is None:
+            with self._turns.one():
+                built = self._built(call, request, logs)
         text = "" if built.status is Status.PASSED else text_of(built.log)[-MOST_LOG:]
         told = replace(stripped_build(built), log_tail=built.log_tail, reproduce=built.reproduce)
         return BuildAnswer(told, text)
