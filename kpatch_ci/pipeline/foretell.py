@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from kpatch_ci.config.load import Config
+from kpatch_ci.model.series import BASELINE
 from kpatch_ci.pipeline.budget import Arms, Costs
 from kpatch_ci.pipeline.engine import Node
 from kpatch_ci.pipeline.stagenames import build_name
@@ -27,10 +28,8 @@ def foretell(
     config: Config, arms: Arms, nodes: Sequence[Node], known: Collection[str], costs: Costs, *, jobs: int
 ) -> str:
     """What is ahead, and the wall time on ``jobs`` CPUs that it takes at most; empty where that is short."""
-    baselines = {build_name(machine.arch, "baseline") for machine in config.machines}
-    ahead = [node for node in nodes if node.name not in known]
+    ahead, cold = _ahead(config, nodes, known)
     counts = Counter(node.kind for node in ahead)
-    cold = sum(node.name in baselines for node in ahead)
     parallel = COLD * cold + PATCHED * (counts["build"] - cold)
     alone = 0.0
     for machine in config.machines:
@@ -53,18 +52,24 @@ def foretell(
     return f"ahead: {what}: {how} where none of it was done before; what was is reused"
 
 
+def _ahead(config: Config, nodes: Sequence[Node], known: Collection[str]) -> tuple[list[Node], int]:
+    """What there is to do, and how many kernels of it are baselines'."""
+    baselines = {build_name(machine.arch, BASELINE) for machine in config.machines}
+    ahead = [node for node in nodes if node.name not in known]
+    return ahead, sum(node.name in baselines for node in ahead)
+
+
 def cramped(config: Config, nodes: Sequence[Node], known: Collection[str], *, free: float) -> str:
     """That ``free`` bytes may be too few for what will be kept; empty where they are not. What hosts or boards boot is not kept here."""
     real_time = {machine.arch for machine in config.machines if machine.real_time}
-    ahead = [node for node in nodes if node.name not in known]
+    ahead, cold = _ahead(config, nodes, known)
     elsewhere = config.spare_here or config.engine is not None
     boots = 0 if elsewhere else sum(node.kind == "boot" and node.arch not in real_time for node in ahead)
-    builds = [node for node in ahead if node.kind == "build"]
-    baselines = {build_name(machine.arch, "baseline") for machine in config.machines}
-    need = SNAPSHOT * boots + KERNEL * len(builds) + TREE * any(node.name in baselines for node in builds)
+    builds = sum(node.kind == "build" for node in ahead)
+    need = SNAPSHOT * boots + KERNEL * builds + TREE * (cold > 0)
     if need <= free:
         return ""
-    kernels = [_count(len(builds), "kernel")] if builds else []
+    kernels = [_count(builds, "kernel")] if builds else []
     what = " and ".join([*kernels, f"the snapshots of {_count(boots, 'boot')}"])
     return (
         f"disk: up to {need / 1e9:.1f} GB are needed for {what}, and {free / 1e9:.1f} GB are free in the cache:"

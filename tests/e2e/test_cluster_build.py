@@ -12,13 +12,12 @@ import pytest
 from kpatch_ci.store.cache import cache_root
 from tests.e2e.conftest import Command as Cli
 from tests.e2e.dask_cluster import Cluster
-from tests.e2e.hosts_run import RUN, Command, comparisons, project
+from tests.e2e.hosts_run import Command, comparisons, project
 from tests.e2e.sshclient import Client
-from tests.e2e.test_hosts_build import artifact, built, give_objects
+from tests.e2e.test_hosts_build import ONE_BOOT, artifact, built, give_objects
 from tests.e2e.unmeasured import unmeasured_cache
 
 pytestmark = pytest.mark.e2e
-ONE_BOOT = (*RUN, "--profile", "short", "--seeds", "1")
 
 
 @pytest.fixture

@@ -214,7 +214,7 @@ class Cluster:
         """What is wrong with a worker; empty where nothing is."""
         if not isinstance(said, Mapping):
             return f"has no such kpatch-ci: {' '.join(str(said).split())[:300]}"
-        ours, one = _our_dask(), self._identity
+        ours, one, to_build = _our_dask(), self._identity, BUILD_ROOM + SPARE
         faults = (
             (said["code"] != one.code, "its kpatch-ci is of another version (another digest of the source)"),
             (said["distributed"] != ours, f"its dask.distributed is {said['distributed']}, here it is {ours}"),
@@ -225,8 +225,8 @@ class Cluster:
             (said["tools"] != one.tools, f"its tool root differs: {_difference(said['versions'], self._versions)}"),
             (told.slots < 1, f"has no slot: its label `{SLOT}` is {told.labels.get(SLOT)}"),
             (
-                told.builds and not said["sources"] and said["free"] < BUILD_ROOM + SPARE,
-                f"has {said['free'] / 1e9:.1f} GB free below {said['cache']}: 3 GB at least to build kernels",
+                told.builds and not said["sources"] and said["free"] < to_build,
+                f"has {said['free'] / 1e9:.1f} GB free below {said['cache']}: {to_build / 1e9:.0f} GB at least to build kernels",
             ),
         )
         return next((what for wrong, what in faults if wrong), "; ".join(said["trouble"]))
